@@ -26,7 +26,6 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "eval": ("eval", "run", "--device", "cpu"),
     "inspect": ("inspect", "run", "--device", "cpu"),
     "resume": ("train", "--resume", "run", "--device", "cpu"),
-    "rm": ("runs", "rm", "run", "--yes"),
 }
 # One in so many damages is tried by default.
 SAMPLE = 127
@@ -73,7 +72,7 @@ pytestmark = [
 
 
 def test_a_sample_of_damages_is_answered(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
-    names = [command for command in COMMANDS if command != "rm"]
+    names = [*COMMANDS]
     try_damages(
         damages_of(claimed_run)[::SAMPLE],
         lambda number: [names[number % len(names)], names[(number + 3) % len(names)]],
@@ -185,7 +184,6 @@ OWN = (
         ("report", ("report.html", ".report.html.part", ".lock")),
         ("inspect", ("inspect.html", "checkpoints")),
         ("eval", ("checkpoints", "run.json")),
-        ("rm", ("checkpoints", "tensorboard", ".lock")),
     ],
 )
 def test_a_command_changes_no_file_through_a_link(
@@ -215,7 +213,7 @@ def test_a_command_changes_no_file_through_a_link(
     [
         ("show", ".lock"), ("list", ".lock"), ("report", ".lock"), ("compare", "results.json"),
         ("show", "metrics.jsonl"), ("eval", "graph_at_test.txt"), ("inspect", "run.json"), ("resume", ".lock"),
-        ("resume", "metrics.jsonl"), ("resume", "recipe.arch"), ("rm", ".lock"),
+        ("resume", "metrics.jsonl"), ("resume", "recipe.arch"),
     ],
 )  # fmt: skip
 def test_no_command_waits_for_a_pipe(command: str, name: str, run: Path, archlang: Command) -> None:
@@ -233,10 +231,3 @@ def test_a_link_in_place_of_the_page_is_named(run: Path, archlang: Command, tmp_
         "  help: remove it, or replace it by a copy of what it points to, or choose another file with `--out`\n"
     )
     assert archlang("report", "run", "--out", "page.html").code == 0
-
-
-def test_a_link_to_a_run_is_not_removed(run: Path, archlang: Command, tmp_path: Path) -> None:
-    Path("link").symlink_to("run")
-    result = archlang("runs", "rm", "link", "--yes")
-    assert (result.code, "link is a link" in result.err) == (1, True)
-    assert run.exists()

@@ -137,32 +137,6 @@ def test_a_run_without_its_lines_resumes_with_a_warning(archlang: Command, folde
     assert "has lost lines" in result.err
 
 
-def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
-    assert archlang("runs", "rm", "runs/a", "--yes").code == 0
-    assert not (folder / "runs" / "a").exists()
-    (folder / "other").mkdir()
-    result = archlang("runs", "rm", "other", "--yes")
-    assert result.code == 1
-    assert "is not a run folder" in result.err
-    assert (folder / "other").exists()
-
-
-@pytest.mark.parametrize("name", ["run.json", "results.json"])
-def test_rm_removes_a_damaged_run_without_following_links(archlang: Command, folder: Path, name: str) -> None:
-    run = folder / "runs" / "a"
-    (run / name).write_bytes(b"\xff\xfe")
-    (folder / "precious").mkdir()
-    (folder / "precious" / "file").write_text("precious")
-    (run / ".lock").unlink()
-    (run / ".lock").symlink_to(folder / "precious" / "file")
-    (run / "linked").symlink_to(folder / "precious")
-    assert archlang("runs", "rm", "runs/a", stdin=b"n\n").code == 0
-    removal = archlang("runs", "rm", "runs/a", stdin=b"y\n")
-    assert (removal.code, f"{name} is damaged" in removal.err) == (0, True)
-    assert not run.exists()
-    assert (folder / "precious" / "file").read_text() == "precious"
-
-
 def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,18 +146,6 @@ def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     monkeypatch.setattr("archlang.disk.folder.Folder.read", fail)
     result = archlang("runs", "list")
     assert (result.code, "damaged" in result.out, "unreadable: runs/a" in result.out) == (0, False, True)
-
-
-@pytest.mark.parametrize("is_damaged", [False, True])
-def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path, is_damaged: bool) -> None:
-    fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
-    if is_damaged:
-        (folder / "runs" / "a" / "results.json").write_text("[]")
-    with (folder / "runs" / "a" / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = archlang("runs", "rm", "runs/a", "--yes")
-    assert (result.code, "stop it first" in result.err) == (71, True)
-    assert (folder / "runs" / "a" / "run.json").exists()
 
 
 def test_a_moved_run_shows_the_same_and_resumes_from_its_folder_alone(archlang: Command, folder: Path) -> None:
