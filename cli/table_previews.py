@@ -187,34 +187,31 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     total = flops = 0.0
     # By the model and the training, the seconds of a FLOP: runs that differ in their task alone are timed once.
     seconds_per_flop: dict[tuple[str, str], float] = {}
-    with console.progress(console.out) as bar:
-        shown = bar.add_task("", total=2 * len(ready), completed=-1)
-        for kind in ready:
-            task = kind.points[0].plan.task
-            bar.update(shown, description=f"preparing the data of {task.name}: {kind.title}", advance=1)
-            if not console.out.is_terminal and repr(task) not in prepared:
-                console.out.print(f"preparing the data of {task.name}")
-            prepared.add(repr(task))
-            cost = estimate_cost(kind.points[0].plan)
-            costs.append(cost)
-            console.out.print(
-                f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
-                f"about {'at least ' if cost.uncounted else ''}{rounded(cost.flops, ' ')}FLOP"
-            )
-        for kind, cost in zip(ready, costs, strict=True):
-            bar.update(shown, description=f"timing a few steps: {kind.title}", advance=1)
-            plan = kind.points[0].plan
-            work = print_graph(plan.graph), repr(plan.train)
-            if work in seconds_per_flop:
-                seconds = seconds_per_flop[work] * cost.flops
-            else:
+    for kind in ready:
+        task = kind.points[0].plan.task
+        if repr(task) not in prepared:
+            console.out.print(f"preparing the data of {task.name}")
+        prepared.add(repr(task))
+        cost = estimate_cost(kind.points[0].plan)
+        costs.append(cost)
+        console.out.print(
+            f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
+            f"about {'at least ' if cost.uncounted else ''}{rounded(cost.flops, ' ')}FLOP"
+        )
+    for kind, cost in zip(ready, costs, strict=True):
+        plan = kind.points[0].plan
+        work = print_graph(plan.graph), repr(plan.train)
+        if work in seconds_per_flop:
+            seconds = seconds_per_flop[work] * cost.flops
+        else:
+            with console.out.working(f"timing a few steps: {kind.title}"):
                 seconds = seconds_per_step(kind.points[0], cost) * cost.steps
-                if cost.flops and not cost.uncounted:
-                    seconds_per_flop[work] = seconds / cost.flops
-            for point in kind.points:
-                console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
-            total += seconds * len(kind.points)
-            flops += cost.flops * len(kind.points)
+            if cost.flops and not cost.uncounted:
+                seconds_per_flop[work] = seconds / cost.flops
+        for point in kind.points:
+            console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
+        total += seconds * len(kind.points)
+        flops += cost.flops * len(kind.points)
     _print_total(runs, points, sum(len(kind.points) for kind in ready), total, workers)
     if together and ready:
         console.out.print(f"together they would be {len(kinds)} models; the times are those of solo runs")

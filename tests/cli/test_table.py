@@ -1,6 +1,5 @@
 """`archlang table` and `archlang tune` on the command line."""
 
-import io
 import json
 import re
 from pathlib import Path
@@ -8,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from archlang.cli.table import RunsDisplay
-from archlang.errors.terminal import Terminal
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost
 from archlang.train.runs.points import Point
-from archlang.train.stop import Stop
 from tests.cli.conftest import TINY, Command
 
 PROGRAM = (
@@ -336,19 +332,3 @@ def test_a_cell_of_the_best_shows_the_point_with_the_best_mean(archlang: Command
     assert len(accuracies) == 2
     assert cells[0]["mean"] == max(accuracies)
     assert cells[0]["best_of"].startswith("lr = ")
-
-
-def test_a_log_of_a_table_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    log = Terminal(file=io.StringIO())
-    shown = RunsDisplay(log, "small", 3)
-    for second in range(0, 100, 5):
-        clock[0] = float(second)
-        assert not shown.stopping(Stop())
-        if second == 50:
-            shown.advance("done: Tiny, 50.0 s; ")
-    assert isinstance(log.file, io.StringIO)
-    assert log.file.getvalue().splitlines() == [
-        "0 of 3 in 30 s", "done: Tiny, 50.0 s; 1 of 3 in 50 s, about 100 s left", "1 of 3 in 80 s, about 3 min left",
-    ]  # fmt: skip
