@@ -62,14 +62,6 @@ def table(
     dry_run: Annotated[
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
-    speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FLOP/S",
-            callback=matching(table_previews.SPEED, "a speed; write 20TFLOP/s or 800GFLOP/s"),
-            help="With `--dry-run`, the measured speed of another machine, as in `20TFLOP/s`.",
-        ),
-    ] = None,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
     compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
@@ -126,8 +118,6 @@ def table(
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
-    if speed is not None and not dry_run:
-        console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
@@ -138,7 +128,7 @@ def table(
     if not no_run:
         require_trust(plan.plans)
     if dry_run:
-        table_previews.print_estimate(runs, workers, together, speed)
+        table_previews.print_estimate(runs, workers, together)
         return
     if not no_run:
         ask_for(plan.plans, yes, terminal)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from archlang.cli import console
 from archlang.cli.arguments import arch_files
 from archlang.cli.internal_errors import each
 from archlang.errors import ErrorWithRemedy, ProgramError
-from archlang.errors.names import PREFIXES, plural, rounded
+from archlang.errors.names import plural, rounded
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from archlang.train.runs.table import TableRuns
 
 RUNS = Path("runs") / "tables"
-# A speed above 0, such as `20TFLOP/s`.
-SPEED = rf"(?i)(?=[\d.]*[1-9])(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(PREFIXES)}]?)FLOP/S"
 
 
 @dataclass
@@ -130,17 +127,6 @@ def print_claims(tables: TablesOf, form: str) -> None:
     tables.end(count, True)
 
 
-def flops_per_second(text: str) -> float:
-    """Returns the number of a speed.
-
-    >>> flops_per_second("20TFLOP/s"), flops_per_second("2e1tflop/s")
-    (20000000000000.0, 20000000000000.0)
-    """
-    match = re.fullmatch(SPEED, text)
-    assert match is not None, "the option has been checked"
-    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in PREFIXES].index(match[2].upper())
-
-
 @dataclass(frozen=True)
 class _Kind:
     """Runs that differ in their seed alone, and so cost the same.
@@ -168,9 +154,9 @@ def _kinds(points: Sequence[Point]) -> list[_Kind]:
     ]
 
 
-def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: str | None) -> None:
+def print_estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
     """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
-    each kind, how long every run takes on this machine; and the cost of all, also at `speed`, which matches `SPEED`.
+    each kind, how long every run takes on this machine; and the cost of all.
 
     Raises:
         RunError: a run cannot begin.
@@ -218,11 +204,6 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     if flops and total:
         console.out.print(
             f"these are about {rounded(flops, ' ')}FLOP, at {rounded(flops / total, ' ')}FLOP/s on this machine"
-        )
-    if flops and speed is not None:
-        number = flops_per_second(speed)
-        console.out.print(
-            f"at {rounded(number, ' ')}FLOP/s: about {duration(flops / number)} of training, without evaluations"
         )
 
 

@@ -33,7 +33,7 @@ def test_the_tree_is_that_of_the_text(archlang: Command, folder: Path) -> None:
 
 
 def test_the_graph_reads_back(archlang: Command, folder: Path) -> None:
-    for option in ("--graph", "--no-passes", "--without=common"):
+    for option in ("--graph", "--without=common"):
         result = archlang("show", "model.arch", option)
         assert result.code == 0
         assert "call @embed" in result.out

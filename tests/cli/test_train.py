@@ -163,7 +163,7 @@ def test_no_program_and_two_programs_are_told_apart(archlang: Command, folder: P
         (), ("--resume", "run", "--seed", "3"), ("tiny.arch", "--device", "gpu"), ("tiny.arch", "--device", "cuda:x"),
         ("tiny.arch", "--precision", "64"), ("tiny.arch", "--steps", "0"), ("tiny.arch", "--steps", "many"),
         ("tiny.arch", "--seed", "-1"), ("tiny.arch", "--seed", "4294967296"), ("tiny.arch", "--set", "model.d"),
-        ("tiny.arch", "--speed", "9"), ("tiny.arch", "tiny", "tiny"),
+        ("tiny.arch", "--haste", "9"), ("tiny.arch", "tiny", "tiny"),
     ],
     ids=" ".join,
 )  # fmt: skip
