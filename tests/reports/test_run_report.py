@@ -105,8 +105,12 @@ def test_a_noisy_curve_is_smoothed_before_its_points_and_named_in_a_legend() -> 
     assert [text.get_text() for text in legend.get_texts()] == ["train"]
 
 
+def charts_of(place: Path) -> dict[str, Chart]:
+    return {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+
+
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+    charts = charts_of(place)
     lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
     train = next(curve for curve in charts["Loss"].curves if curve.name == "train")
     assert list(train.y) == [line["loss"] for line in lines if "split" not in line]
@@ -115,8 +119,7 @@ def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
 
 
 def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
-    chart = charts["accuracy by length"]
+    chart = charts_of(place)["accuracy by length"]
     results = json.loads((place / "run" / "results.json").read_text())
     test = next(curve for curve in chart.curves if curve.name == "test")
     assert list(test.x) == [5, 6]
@@ -126,8 +129,7 @@ def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
 
 
 def test_mean_steps_by_length_are_those_of_results_json(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
-    values = [y for curve in charts["Mean steps by length"].curves for y in curve.y]
+    values = [y for curve in charts_of(place)["Mean steps by length"].curves for y in curve.y]
     assert values
     assert all(0 <= value <= 3 for value in values)
     results = json.loads((place / "run" / "results.json").read_text())
