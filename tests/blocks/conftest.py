@@ -1,4 +1,4 @@
-"""Fixtures of the tests of blocks: a seed, and the comparison with a slow form."""
+"""The seed of the tests of blocks, and the comparison with a slow form."""
 
 from collections.abc import Callable
 
@@ -14,13 +14,15 @@ def _seeded() -> None:
     torch.manual_seed(20)
 
 
-def _agree(
-    block: nn.Module, slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10, **masks: Tensor | None
-) -> None:
-    """Compares a block in float64 with a slow form of it: results, and gradients of inputs and weights."""
-    block = block.double()
+def agree(
+    block: Callable[..., Tensor], slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10,
+    **masks: Tensor | None,
+) -> None:  # fmt: skip
+    """Compares a block in float64, or a function, with a slow form of it: results, and gradients of inputs and
+    weights."""
     leaves = {f"input {i}": value.requires_grad_() for i, value in enumerate(inputs) if value.is_floating_point()}
-    leaves |= dict(block.named_parameters())
+    if isinstance(block, nn.Module):
+        leaves |= dict(block.double().named_parameters())
     results = block(*inputs, **masks), slow(*inputs, **masks)
     same_gradients(*results, leaves.values(), tolerance=tolerance, names=list(leaves))
 
@@ -33,8 +35,3 @@ def by_column(slow: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
         return columns.reshape(*x.shape[:-1], -1)
 
     return of_all
-
-
-@pytest.fixture
-def agree() -> Callable[..., None]:
-    return _agree

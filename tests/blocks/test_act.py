@@ -89,9 +89,3 @@ def test_half_precision_states_are_summed_in_single_precision(variant: str) -> N
     tally = drive(block, torch.tanh, torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
     assert tally.mixture.dtype == torch.bfloat16
     assert tally.ponder.dtype == torch.float32
-
-
-def test_the_probability_is_initialised_as_in_torch() -> None:
-    block = act(d=400)
-    assert block.halt.weight.abs().max().item() == pytest.approx(1 / 20, rel=0.02)
-    assert block.halt.bias.ne(0).all()

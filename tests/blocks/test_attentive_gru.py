@@ -1,18 +1,17 @@
 """The controller that attends to a memory, against its equations step by step."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.attentive_gru import AttentiveGru
+from tests.blocks.conftest import agree
 
 REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 
 
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
-def test_each_step_attends_by_the_state_before_it(mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_each_step_attends_by_the_state_before_it(mask: Tensor | None) -> None:
     block = AttentiveGru(hidden=5, e=3, d=4, s=5)
 
     def slow(x: Tensor, memory: Tensor, start: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:

@@ -1,15 +1,14 @@
 """The copy gate: its equation, copies and column dropout."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.copy_gate import CopyGate
+from tests.blocks.conftest import agree
 
 
-def test_each_channel_is_mixed_by_its_gate(agree: Callable[..., None]) -> None:
+def test_each_channel_is_mixed_by_its_gate() -> None:
     def slow(g: Tensor, u: Tensor, h: Tensor) -> Tensor:
         numbers = zip(g.flatten(), u.flatten(), h.flatten(), strict=True)
         return torch.stack([a * b + (1 - a) * c for a, b, c in numbers]).reshape(g.shape)

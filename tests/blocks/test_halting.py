@@ -151,12 +151,3 @@ def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     assert tallies[-1].mixture.equal(h)
     assert tallies[-1].ponder.eq(0).all()
     assert not tallies[-1].accepted.any()
-
-
-@pytest.mark.parametrize("transition", [False, True])
-def test_weights_start_as_in_torch(transition: bool) -> None:
-    block = global_halt(transition=transition, d=200)
-    inputs = 400 if transition else 200
-    assert block.hidden.weight.shape == (200, inputs)
-    assert block.hidden.weight.abs().max().item() == pytest.approx(inputs**-0.5, rel=1e-3)
-    assert block.output.weight.shape == (1, 200)

@@ -1,13 +1,13 @@
 """Sinusoids against their formula; START and END around ragged sequences."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.positions import AbsolutePositions, StartEnd, counted, sinusoid
+from tests.blocks.conftest import agree
 
 
 def wave(position: float, channel: int, d: int) -> float:
@@ -25,7 +25,7 @@ def test_sinusoids_follow_the_formula_also_before_zero(d: int) -> None:
 @pytest.mark.parametrize(
     ("scaling", "scale"), [("none", 1.0), ("token_upscaling", 1.0), ("position_downscaling", 1 / math.sqrt(6))]
 )
-def test_positions_are_added_scaled(scaling: str, scale: float, agree: Callable[..., None]) -> None:
+def test_positions_are_added_scaled(scaling: str, scale: float) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         table = torch.tensor([[scale * wave(p, c, 6) for c in range(6)] for p in range(4)], dtype=x.dtype)
         return torch.stack([row + table for row in x])

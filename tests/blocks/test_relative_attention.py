@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.absrel_attention import AbsrelAttention
 from archlang.blocks.relative_attention import RelativeAttention
+from tests.blocks.conftest import agree
 from tests.closeness import close
 
 
@@ -74,7 +74,7 @@ GATES = ["", "per_head", "shared"]
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_logits_are_sums_of_content_and_position_terms(
-    gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
+    gates: str, scale: str, causal: bool, mask: Tensor | None
 ) -> None:
     block = relative(gates=gates, scale=scale, causal=causal).double()
     x = torch.randn(3, 5, 8, dtype=torch.float64)
@@ -84,9 +84,7 @@ def test_logits_are_sums_of_content_and_position_terms(
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (3, 5), (6, 5)])
-def test_keys_may_differ_in_number_and_width(
-    gates: str, causal: bool, n: int, m: int, agree: Callable[..., None]
-) -> None:
+def test_keys_may_differ_in_number_and_width(gates: str, causal: bool, n: int, m: int) -> None:
     block = relative(gates=gates, causal=causal, e=6, head_dim=3).double()
     q, kv = torch.randn(2, n, 8, dtype=torch.float64), torch.randn(2, m, 6, dtype=torch.float64)
     agree(block, slow_relative(block, 3), q, kv, mask_n=None, mask_m=None)
@@ -108,24 +106,6 @@ def test_an_open_gate_is_relative_attention() -> None:
     nn.init.constant_(gated.relative_gate.bias, 100.0)
     x = torch.randn(2, 5, 8)
     close(gated(x, x), plain(x, x))
-
-
-@pytest.mark.parametrize(
-    ("init", "query", "key", "output"),
-    [
-        ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
-        ("xavier", sqrt(6 / 480), sqrt(6 / 400), sqrt(6 / 480)),
-        ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
-    ],
-)
-def test_initial_projections_are_uniform_within_their_bounds(
-    init: str, query: float, key: float, output: float
-) -> None:
-    block = relative(d=240, e=160, heads=4, init=init)
-    bounds = {block.query: query, block.position: query, block.key: key, block.value: key, block.output: output}
-    for projection, bound in bounds.items():
-        assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
-        assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
 
 
 def test_the_scale_starts_at_one_over_the_root_of_the_head_width() -> None:
