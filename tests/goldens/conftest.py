@@ -1,7 +1,7 @@
 """The papers' golden arrays as fixtures.
 
 `@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float64
-and in float32. tests/blocks compares samples in other batches and with more padding. The files are those of
+and in float32. tests/semantics compares samples in other batches and with more padding. The files are those of
 `ARCHLANG_GOLDENS`, one or several folders with `<paper>/goldens/*.npz`, and a few small files stored next to these
 tests."""
 
