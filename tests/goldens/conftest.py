@@ -6,7 +6,6 @@ and in float32. tests/semantics compares samples in other batches and with more 
 tests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,12 +46,6 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     path, precision = request.param
     with np.load(path) as arrays:
         return Golden(path, dict(arrays), PRECISIONS[precision])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder for a test's programs."""
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)
