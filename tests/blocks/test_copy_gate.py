@@ -31,10 +31,3 @@ def test_column_dropout_closes_whole_columns_without_scaling() -> None:
     closed = y.eq(0).all(-1)
     assert closed.float().mean().item() == pytest.approx(0.1, abs=0.02)
     assert y[~closed].eq(0.25).all()
-
-
-def test_evaluation_has_no_column_dropout() -> None:
-    g, u, h = torch.rand(3, 5, 7, 4).unbind()
-    block = CopyGate(column_dropout=1.0, d=4)
-    assert block(g, u, h).equal(h)
-    assert block.eval()(g, u, h).equal(CopyGate(column_dropout=0.0, d=4)(g, u, h))
