@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import torch
@@ -15,10 +14,9 @@ from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
 from archlang.syntax.parser import parse, read
 from archlang.syntax.tree import Definition
-from archlang.types import Type
 from tests.graph.test_causality import CAUSAL, LEAKING
 from tests.sampling import one_in
-from tests.semantics.batches import ragged, run, samples
+from tests.semantics.batches import Sample, ragged, run, samples
 
 ROOT = Path(archlang.__file__).parent
 SHIPPED = [
@@ -46,22 +44,6 @@ def small_graph(file: Path, model: str) -> Graph:
     return compile_graph(file, model, {**statics, **dict.fromkeys(unknown, 5)}) if unknown else graph
 
 
-def field(kind: Type, lengths: int) -> Tensor:
-    """Random tokens [4, n], or random vectors [4, n, d] in float64."""
-    if kind.name == "tokens":
-        return torch.randint(0, 5, (4, lengths))
-    assert kind.feature is not None
-    assert kind.feature.constant is not None
-    return torch.randn(4, lengths, kind.feature.constant, dtype=torch.float64)
-
-
-def outputs(module: Architecture, fields: list[Tensor], lengths: Any) -> Tensor:  # Any: as in Architecture.__call__
-    """Returns a module's outputs. The fixed seed repeats the random numbers of modules that draw in evaluation mode."""
-    torch.manual_seed(1)
-    result: Tensor = module(*fields, lengths=lengths)
-    return result
-
-
 def perturbed(graph: Graph, noise: float = 0.3) -> Architecture:
     """Returns a module in float64 in which no weight is a constant."""
     torch.manual_seed(0)
@@ -72,20 +54,22 @@ def perturbed(graph: Graph, noise: float = 0.3) -> Architecture:
     return module
 
 
-def sees_future(graph: Graph, lengths: int = 13) -> bool:
+def sees_future(graph: Graph, length: int = 13) -> bool:
     """Returns whether an output changes when only later tokens of the last field change."""
     module = perturbed(graph)
-    fields = [field(value.type, lengths) for value in graph.region.inputs]
-    full = torch.full((4,), lengths)
-    by_field = {value.name: full for value in graph.region.inputs}
-    field_lengths = by_field if len(by_field) > 1 else full
-    before = outputs(module, fields, field_lengths)
-    for position in range(lengths - 1):
-        later = [field.clone() for field in fields]
-        later[-1][:, position + 1 :] = (later[-1][:, position + 1 :] + 1 + position % 3) % 5
-        after = outputs(module, later, field_lengths)
+    batch = samples(graph, [[length] * len(graph.region.inputs)] * 4, 0)
+
+    def results(batch: list[Sample]) -> Tensor:
+        torch.manual_seed(1)  # for models that draw in evaluation mode
+        return torch.stack(run(module, batch))
+
+    before = results(batch)
+    for position in range(length - 1):
+        later = [Sample((*sample.fields[:-1], sample.fields[-1].clone())) for sample in batch]
+        for sample in later:
+            sample.fields[-1][position + 1 :] = (sample.fields[-1][position + 1 :] + 1 + position % 3) % 5
         past = slice(None) if before.dim() == 2 else slice(0, position + 1)
-        if not torch.allclose(before[:, past], after[:, past], rtol=0, atol=1e-12):
+        if not torch.allclose(before[:, past], results(later)[:, past], rtol=0, atol=1e-12):
             return True
     return False
 
