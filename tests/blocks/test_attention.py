@@ -15,7 +15,7 @@ from archlang.backend.kernels import dropout as kernel
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
-from tests.blocks.conftest import agree
+from tests.blocks.conftest import agree, attended, wave
 from tests.closeness import close
 
 
@@ -57,15 +57,6 @@ def with_settings(causal: bool, **settings: Any) -> Attention:
     return block
 
 
-def sinusoids(length: int, d: int) -> Tensor:
-    table = torch.zeros(length, d, dtype=torch.float64)
-    for i in range(length):
-        for c in range(d):
-            angle = i / 10000 ** (2 * (c // 2) / d)
-            table[i, c] = math.cos(angle) if c % 2 else math.sin(angle)
-    return table
-
-
 def turned(vector: Tensor, place: int, xpos: bool, sign: int, base: float = 1e4) -> Tensor:
     """Returns pairs of channels as complex numbers, rotated and, for xpos, scaled."""
     c = len(vector)
@@ -99,7 +90,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
 
     def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
         if block.position == "absolute":
-            q, kv = q + sinusoids(q.shape[1], q.shape[2]), kv + sinusoids(kv.shape[1], kv.shape[2])
+            q, kv = (x + torch.stack([wave(i, x.shape[2]) for i in range(x.shape[1])]) for x in (q, kv))
         samples = []
         for b in range(len(q)):
             rows = []
@@ -125,9 +116,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
                             logit = block.softcap * torch.tanh(logit / block.softcap)
                         logits.append(logit - bias)
                         values.append(block.value(kv[b, j])[own])
-                    powers = [torch.exp(logit) for logit in logits]
-                    total = sum(powers, q.new_zeros(()) if block.sinks is None else block.sinks[h].exp())
-                    mean = sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c))
+                    mean = attended(logits, values, c, None if block.sinks is None else block.sinks[h])
                     heads.append(mean * gates_of(block, q[b, i], h, c))
                 y = block.output(torch.cat(heads))
                 rows.append(y if mask_n is None or mask_n[b, i] else torch.zeros_like(y))

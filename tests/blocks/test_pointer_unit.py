@@ -5,10 +5,10 @@ from math import sqrt
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
-from tests.blocks.conftest import agree
+from tests.blocks.conftest import agree, gru_step
 
 
 def unit(
@@ -16,14 +16,6 @@ def unit(
 ) -> PointerUnit:
     sizes = {"pointers": pointers, "hidden": 6, "address_hidden": 5, "bits": 4, "e": 3}
     return PointerUnit(form=form, scrambled=scrambled, causal=causal, restart=restart, **sizes).double()
-
-
-def slow_gru(cell: nn.GRUCell, x: Tensor, h: Tensor) -> Tensor:
-    r, z, n = (cell.weight_ih @ x + cell.bias_ih).chunk(3)
-    hr, hz, hn = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
-    g = torch.tanh(n + (r + hr).sigmoid() * hn)
-    z = (z + hz).sigmoid()
-    return (1 - z) * g + z * h
 
 
 def slow_score(score: DotScore | CosineScore, h: Tensor, a: Tensor) -> Tensor:
@@ -50,7 +42,7 @@ def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callabl
                 for step in range(inputs.shape[1]):
                     seen = bank[: step + 1] if causal else bank
                     restarts = block.restart and index % len(starts) == 1
-                    h = slow_gru(pointer.cell, seen[-1] if restarts else p, h)
+                    h = gru_step(pointer.cell, seen[-1] if restarts else p, h)
                     powers = [torch.exp(slow_score(pointer.score, h, slot)) for slot in seen]
                     total = sum(powers, torch.zeros(()))
                     weights = [power / total for power in powers]

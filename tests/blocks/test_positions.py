@@ -7,18 +7,13 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.positions import AbsolutePositions, StartEnd, counted, sinusoid
-from tests.blocks.conftest import agree
-
-
-def wave(position: float, channel: int, d: int) -> float:
-    angle = position * 10000 ** (-2 * (channel // 2) / d)
-    return math.sin(angle) if channel % 2 == 0 else math.cos(angle)
+from tests.blocks.conftest import agree, wave
 
 
 @pytest.mark.parametrize("d", [1, 5, 8])
 def test_sinusoids_follow_the_formula_also_before_zero(d: int) -> None:
     table = sinusoid(torch.arange(-20, 21, dtype=torch.float64), d)
-    slow = torch.tensor([[wave(p, c, d) for c in range(d)] for p in range(-20, 21)], dtype=torch.float64)
+    slow = torch.stack([wave(p, d) for p in range(-20, 21)])
     torch.testing.assert_close(table, slow, atol=1e-12, rtol=0)
 
 
@@ -27,8 +22,7 @@ def test_sinusoids_follow_the_formula_also_before_zero(d: int) -> None:
 )
 def test_positions_are_added_scaled(scaling: str, scale: float) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
-        table = torch.tensor([[scale * wave(p, c, 6) for c in range(6)] for p in range(4)], dtype=x.dtype)
-        return torch.stack([row + table for row in x])
+        return torch.stack([row + scale * torch.stack([wave(p, 6) for p in range(4)]) for row in x])
 
     block = AbsolutePositions(scaling=scaling, dropout=0.0, d=6)
     agree(block, slow, torch.randn(2, 4, 6, dtype=torch.float64), mask_n=None)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.recurrent import BiLstm, BiLstmFinal, Gru, GruFromZero, Lstm, Reverse
-from tests.blocks.conftest import agree
+from tests.blocks.conftest import agree, gru_step
 from tests.closeness import close, same_gradients
 
 LENGTHS = [5, 3, 1]
@@ -25,14 +25,9 @@ def slow_lstm(cell: nn.Module, layer: int, xs: list[Tensor]) -> list[Tensor]:
 
 
 def slow_gru(cell: nn.Module, xs: list[Tensor], h: Tensor) -> list[Tensor]:
-    weights = [cell.get_parameter(f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     hs = []
     for x in xs:
-        r, z, n = (weights[0] @ x + weights[2]).chunk(3)
-        hr, hz, hn = (weights[1] @ h + weights[3]).chunk(3)
-        g = torch.tanh(n + (r + hr).sigmoid() * hn)
-        z = (z + hz).sigmoid()
-        h = (1 - z) * g + z * h
+        h = gru_step(cell, x, h, "_l0")
         hs.append(h)
     return hs
 

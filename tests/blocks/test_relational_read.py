@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.relational_read import CosineRead, DotRead, RelationalRead
-from tests.blocks.conftest import agree
+from tests.blocks.conftest import agree, attended
 
 
 def relational(*, reads: int = 2, form: str = "code", dropout: float = 0.0, causal: bool = False) -> RelationalRead:
@@ -25,9 +25,7 @@ def slow_read(read: DotRead | CosineRead, r: int, p: Tensor, memory: Tensor, rea
         query = output.weight @ (hidden.weight @ p + hidden.bias).clamp(min=0) + output.bias
         scores = [query @ memory[n] / (query.norm() * memory[n].norm()) for n in real]
         values = [memory[n] for n in real]
-    powers = [torch.exp(score) for score in scores]
-    total = sum(powers, torch.zeros(()))
-    y = sum((power / total * value for power, value in zip(powers, values, strict=True)), torch.zeros(4))
+    y = attended(scores, values, 4)
     return read.output.weight @ y + read.output.bias if isinstance(read, DotRead) else y
 
 

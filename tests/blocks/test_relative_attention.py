@@ -1,6 +1,5 @@
 """Relative attention, and its form with a gate, against loops over heads, queries and keys."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.absrel_attention import AbsrelAttention
 from archlang.blocks.relative_attention import RelativeAttention
-from tests.blocks.conftest import agree
+from tests.blocks.conftest import agree, attended, wave
 from tests.closeness import close
 
 
@@ -22,11 +21,6 @@ def relative(*, gates: str = "", **statics: Any) -> RelativeAttention:  # Any: s
     nn.init.normal_(block.content_bias)
     nn.init.normal_(block.position_bias)
     return block
-
-
-def wave(place: int, d: int) -> Tensor:
-    angles = [place / 10000 ** (2 * (c // 2) / d) for c in range(d)]
-    return torch.tensor([math.cos(a) if c % 2 else math.sin(a) for c, a in enumerate(angles)], dtype=torch.float64)
 
 
 def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
@@ -53,11 +47,9 @@ def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
                             fixed = (query + block.position_bias[h]) @ (block.position.weight[part] @ wave(j, d))
                             by_place = r * by_place + (1 - r) * fixed
                         content = (query + block.content_bias[h]) @ (block.key.weight[part] @ kv[b, j])
-                        logits.append(block.scale * (content + by_place) * torch.ones(1, dtype=torch.float64))
+                        logits.append(block.scale * (content + by_place))
                         values.append(block.value.weight[part] @ kv[b, j])
-                    powers = [torch.exp(logit[0]) for logit in logits]
-                    total = sum(powers, q.new_zeros(()))
-                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c)))
+                    heads.append(attended(logits, values, c))
                 rows.append(block.output.weight @ torch.cat(heads))
             samples.append(torch.stack(rows))
         return torch.stack(samples)
