@@ -15,8 +15,8 @@ class Addresses(Weightless):
         a_n = the bits of (base + n) mod 2^bits, the least significant first
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
-    section 2.2. The paper writes the most significant bit first,
-    its program the least. With `base = training` the base is 0 in evaluation, where the program draws it too."""
+    section 2.2. The paper writes the most significant bit first, its program the least. With `base = training` the base
+    is 0 in evaluation, where the program draws it too."""
 
     bits: int
     base: str

@@ -21,8 +21,7 @@ class AttentiveGru(nn.Module):
         h_t = GRU([x_t; c_t], h_{t-1}),          y_t = O [h_t; c_t] + o
 
     The controller of the program of Le et al., "Enhancing Length Extrapolation in Sequential Models with
-    Pointer-Augmented Neural Memory", 2024; the controller of the paper
-    (Eq. 7) is a GRU that reads mode 2 instead."""
+    Pointer-Augmented Neural Memory", 2024; the controller of the paper (Eq. 7) is a GRU that reads mode 2 instead."""
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()

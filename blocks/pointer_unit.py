@@ -68,10 +68,10 @@ class PointerUnit(nn.Module):
         h_t = GRU(p_{t-1}, h_{t-1}),    w_t = softmax_n(score(h_t, a_n)),    p_t = Σ_n w_t[n] a_n
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024, Eqs.
-    1-3. The score is a scaled dot product in the program, and
-    in the paper a cosine, which keeps w nearly uniform. Padded slots have weight 0, and the last address is that of the
-    last real slot; both are ours, because the program has no padding. The paper does not define the last address of a
-    memory that grows: with `restart`, it is that of the current step."""
+    1-3. The score is a scaled dot product in the program, and in the paper a cosine, which keeps w nearly uniform.
+    Padded slots have weight 0, and the last address is that of the last real slot; both are ours, because the program
+    has no padding. The paper does not define the last address of a memory that grows: with `restart`, it is that of the
+    current step."""
 
     def __init__(
         self,
