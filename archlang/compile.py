@@ -159,7 +159,7 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
     from archlang.backend import mistakes
     from archlang.backend.architecture import Architecture
     from archlang.backend.attach import attach_program
-    from archlang.backend.lower.instances import add_instances
+    from archlang.backend.lower.instances import add_instances, classes_of
     from archlang.backend.lower.regions import lower
     from archlang.backend.origin import Origin
 
@@ -170,8 +170,9 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
     # Features must be constant here; lengths may vary.
     if unknown := optimized.unknown_sizes:
         raise mistakes.unknown_sizes(graph.name, unknown)
-    module = Architecture(lower(optimized, without))
-    add_instances(module, optimized, plugins)
+    classes = classes_of(optimized, plugins)
+    module = Architecture(lower(optimized, without, classes=classes))
+    add_instances(module, optimized, classes)
     attach_program(module, module.program)
     used = plugins if graph.has_own_python else NO_PLUGINS  # those of a task are not of the model
     module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), used))

@@ -11,7 +11,7 @@ from archlang.blocks.weightless import Weightless
 class Elementwise(Weightless):
     """A function of each number."""
 
-    in_scans = "elementwise"
+    acts_as = "elementwise"
 
 
 class Relu(Elementwise):
@@ -22,11 +22,13 @@ class Relu(Elementwise):
 
 
 class Gelu(Elementwise):
-    """x Φ(x), where Φ is the cumulative distribution function of N(0, 1). Hendrycks, Gimpel, "Gaussian error linear
-    units", 2016."""
+    """x Φ(x), where Φ is the cumulative distribution function of N(0, 1), or its approximation by tanh. Hendrycks,
+    Gimpel, "Gaussian error linear units", 2016."""
+
+    approximation: str
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return F.gelu(x)
+        return F.gelu(x, approximate=self.approximation)
 
 
 class Silu(Elementwise):

@@ -10,7 +10,7 @@ from archlang.blocks.weightless import Weightless
 class SliceFeatures(Weightless):
     """y_c = x_{start + c}, c < width"""
 
-    in_scans = "part"
+    acts_as = "part"
 
     start: int
     width: int
@@ -22,7 +22,7 @@ class SliceFeatures(Weightless):
 class RepeatFeatures(Weightless):
     """y_{c · times + j} = x_c, j < times"""
 
-    in_scans = "repeated"
+    acts_as = "repeated"
 
     times: int
 
@@ -42,7 +42,7 @@ class TileFeatures(Weightless):
 class HeadColumns(Weightless):
     """y_{i, h} = x_{h · d / heads + i}"""
 
-    in_scans = "columns"
+    acts_as = "columns"
 
     heads: int
 

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
+from archlang.backend.kernels.triangle import lower_triangle
 from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.attention import (
     hides_far_keys,
@@ -53,7 +54,7 @@ def only(
 ) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     if hides_keys(causal, x.shape[3], first_row):
-        x = x.tril(first_row)  # takes less time than a mask
+        x = lower_triangle(x, first_row)
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 
 
@@ -100,6 +101,7 @@ class OuterSum(Weightless):
 class SoftmaxKeys(Weightless):
     """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
+    lower_if = "causal"
     causal: bool
     window: int
 
@@ -107,12 +109,20 @@ class SoftmaxKeys(Weightless):
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
+        n, m = x.shape[2:]
+        if (
+            mask_m is None
+            and hides_keys(self.causal, m, first_row)
+            and not hides_far_keys(self.window, n, m, first_row)
+        ):
+            return heads_last(causal_softmax(x, first_row))
         return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
 class SinkSoftmaxKeys(Weightless):
     """y_ij = exp(x_ij) / (exp(sink) + Σ_l exp(x_il)), over the columns of `SoftmaxKeys`"""
 
+    lower_if = "causal"
     causal: bool
     window: int
 
@@ -132,6 +142,7 @@ class SinkSoftmaxKeys(Weightless):
 class MaskedSoftmaxKeys(Weightless):
     """y_ij = g_ij exp(x_ij) / Σ_l g_il exp(x_il),    g_ij = 1 where keep_ij > 0, else 0"""
 
+    lower_if = "causal"
     causal: bool
 
     def forward(
@@ -190,10 +201,11 @@ class Weigh(Weightless):
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
-        if is_faster_plainly(query, m):
+        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf.
+        if is_faster_plainly(query, m) or (bias is not None and bias.requires_grad and not bias.is_cuda):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
-            return self.forward(a, v, first_row=first_row, mask_m=mask_m)
+            return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
         value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
         query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
         attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale or None)
@@ -217,10 +229,11 @@ class Weigh(Weightless):
         v: Float[Tensor, "b m d"],
         *,
         first_row: int = 0,
+        is_lower: bool = False,
         mask_m: Bool[Tensor, "b m"] | None = None,
     ) -> Float[Tensor, "b h n m"]:
-        """Returns a at the positions that are read."""
-        return only(heads_first(a), self.causal, mask_m, first_row)
+        """Returns a at the positions that are read; with `is_lower`, it is 0 after the diagonal."""
+        return only(heads_first(a), self.causal and not is_lower, mask_m, first_row)
 
     def forward(
         self,
@@ -228,10 +241,11 @@ class Weigh(Weightless):
         v: Float[Tensor, "b m d"],
         *,
         first_row: int = 0,
+        is_lower: bool = False,
         mask_m: Bool[Tensor, "b m"] | None = None,
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
-        weights = self.weights(a, v, first_row=first_row, mask_m=mask_m)
+        weights = self.weights(a, v, first_row=first_row, is_lower=is_lower, mask_m=mask_m)
         value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h)
         return join_heads(weights.to(v.dtype) @ value)
 
@@ -242,7 +256,7 @@ class LowerTriangle(Weightless):
     diagonal: int
 
     def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
-        return heads_last(heads_first(x).tril(first_row + self.diagonal))
+        return heads_last(lower_triangle(heads_first(x), first_row + self.diagonal))
 
 
 class TransposeMap(Weightless):
@@ -303,6 +317,7 @@ class ConvolveMap(nn.Module):
 class TopKKeys(Weightless):
     """y_ij = 1 if x_ij is among the k largest of its row, else 0; over real columns, and over j ≤ i if `causal`"""
 
+    lower_if = "causal"
     k: int
     causal: bool
 

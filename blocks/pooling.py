@@ -34,7 +34,7 @@ class Last(Weightless):
 class Sum(Weightless):
     """y = Σ_i x_i over the real positions"""
 
-    in_scans = "sum"
+    acts_as = "sum"
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
         return x.sum(1) if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0).sum(1)

@@ -65,7 +65,7 @@ def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
     origin = shipped_model("temporal_latent_bottleneck").program.origin
     assert origin is not None
     module = build(origin.graph, without={"batch_chunks"})
-    assert _unpickled(module).program.without == {"batch_chunks"}
+    assert _unpickled(module).program.context.without == {"batch_chunks"}
 
 
 def test_a_copy_of_a_module_with_compiled_bodies_runs_eagerly(compiled: Compiled) -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.blocks.positions import AbsolutePositions, StartEnd, counted, sinusoid
+from archlang.backend.decode.block_cache import BlockCache
+from archlang.blocks.positions import AbsolutePositions, LearnedPositions, StartEnd, counted, sinusoid
 from tests.blocks.conftest import agree, wave
 
 
@@ -33,6 +34,17 @@ def test_positions_of_half_precision_states_are_exact_before_they_are_rounded() 
     y = AbsolutePositions(scaling="none", dropout=0.0, d=8)(x)
     assert y.dtype == torch.bfloat16
     torch.testing.assert_close(y[0, 599].float(), sinusoid(counted(600, torch.zeros(1)), 8)[599], atol=4e-3, rtol=0)
+
+
+@pytest.mark.parametrize("start", [0, 2, 6])
+def test_vectors_are_added_at_as_many_positions_as_there_are(start: int) -> None:
+    block, x = LearnedPositions(most=5, init="normal", d=3), torch.randn(2, 4, 3)
+    cache = BlockCache((True,), start)
+    y = block.extend(cache, x) if start else block(x)
+    for index in range(4):
+        place = start + index
+        assert torch.equal(y[:, index], x[:, index] + block.weight[place] if place < 5 else x[:, index])
+    assert 0.01 < LearnedPositions(most=50, init="small", d=20).weight.std() < 0.03
 
 
 def test_start_comes_first_and_end_right_after_the_last_real_position() -> None:

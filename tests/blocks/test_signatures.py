@@ -64,6 +64,8 @@ def test_forward_takes_the_inputs_and_a_mask_for_each_length(extern: Extern) -> 
     masks.pop("products", None)  # products of the block's linear maps, if they are computed elsewhere
     first_row = masks.pop("first_row", None)  # of a block that computes by rows
     assert first_row is None or first_row.default == 0
+    is_lower = masks.pop("is_lower", None)  # such a block may get a map that is 0 after the diagonal
+    assert is_lower is None or is_lower.default is False
     of_lengths = {f"mask_{name}" for name in sizes(extern, Axis.LENGTH)}
     takes_others = named(block.forward, inspect.Parameter.VAR_KEYWORD)
     assert set(masks) <= of_lengths if takes_others else set(masks) == of_lengths

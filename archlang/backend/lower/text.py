@@ -24,8 +24,8 @@ def _bodies(code: Code) -> Iterator[str]:
         if loop.parallel is not None:
             title = f"# `self.{loop.name}` for all positions at once: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.parallel)}"
-        elif loop.one_by_one:
-            yield f"# `self.{loop.name}` runs step by step: {visible(loop.one_by_one)}"
+        elif loop.obstacle:
+            yield f"# `self.{loop.name}` runs step by step: {visible(loop.obstacle)}"
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:

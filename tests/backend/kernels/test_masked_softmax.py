@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.kernels import masked_softmax as module
-from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from tests.closeness import close
 
 NO_GPU = not torch.cuda.is_available()
@@ -72,6 +72,19 @@ def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
     ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
     assert ours.dtype == torch.bfloat16
     close(ours, plainly)
+
+
+@pytest.mark.parametrize("first_row", [-1, 0, 7, 20])
+@pytest.mark.parametrize("columns", [24, 9])
+def test_the_softmax_of_rows_up_to_the_diagonal_is_that_with_a_mask(first_row: int, columns: int) -> None:
+    logits = torch.randn(2, 64, columns, dtype=torch.float64, requires_grad=True)
+    logits.data[:, :, -1] = torch.nan if first_row < 0 else 0
+    allowed = torch.ones(64, columns, dtype=torch.bool).tril(first_row)[:3]
+    rows = logits[:, :3]
+    ours, plainly = causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1)
+    assert torch.equal(ours, plainly)
+    gradient = torch.randn_like(ours)
+    assert torch.equal(*(torch.autograd.grad(result, logits, gradient)[0] for result in (ours, plainly)))
 
 
 @pytest.mark.parametrize("axis", [1, 2])
