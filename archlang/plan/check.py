@@ -48,11 +48,7 @@ Check = Callable[[], object]
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file, by place. The file may name files of its own folder and below, and of the
     folders of `allow`."""
-    return check_with(Loader(allow), path)
-
-
-def check_with(loader: Loader, path: str | Path) -> tuple[Diagnostic, ...]:
-    """Returns every mistake of a file that `loader` loads."""
+    loader = Loader(allow)
     try:
         resolved = loader.load(path)
     except ProgramError as error:

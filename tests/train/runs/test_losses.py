@@ -10,6 +10,7 @@ from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.reports.run_report import RunReport
 from archlang.train.runs import evaluation, training
+from tests.tiny_run import TASK
 
 PROGRAM = """
 model tiny[steps = 2](x: tokens[n]) -> logits[classes] {
@@ -24,14 +25,11 @@ model tiny[steps = 2](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        order = forward, symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
-    ]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 20, every = 20, losses.open = 1]
 }
-"""
+""".replace("TASK", TASK)
 
 
 def program(folder: Path, text: str = PROGRAM) -> Path:
