@@ -16,8 +16,7 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.mistakes import bound_twice
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value
-from archlang.syntax.tree import Assign, Call, Definition, Expression, Extern
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Call, Definition, Expression, Extern
 from archlang.types import Dim, Type
 
 # Is called with the places of values and their types.
@@ -33,15 +32,11 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `is_whole` is False if a text could not be read. With `every_branch`, the conditions in the block that is elaborated
-    count as unknown, not those in the blocks that it calls. `own_lengths` counts the lengths that scans have for
-    themselves, by name."""
+    `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
+    name."""
 
-    def __init__(
-        self, report: Report, may_be_unknown: bool, observe: Observe | None = None, every_branch: bool = False
-    ) -> None:
+    def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None = None) -> None:
         self._report = report
-        self._every_branch = every_branch
         self._observe = observe
         self.may_be_unknown = may_be_unknown
         self.reported = 0
@@ -60,10 +55,6 @@ class Context:
             if all(span != label.span for label in diagnostic.labels) and span != diagnostic.span
         )
         self._report(replace(diagnostic, labels=diagnostic.labels + labels))
-
-    @property
-    def takes_every_branch(self) -> bool:
-        return self._every_branch and not self.calls
 
     def observe(self, span: Span, value: Flow | InstanceValue | None) -> None:
         """Notes the type of a value of the block that is elaborated, not of the blocks that it calls."""
@@ -93,14 +84,6 @@ class Context:
         frame.bound[name] = span
         return True
 
-    def doubt(self, frame: Frame) -> None:
-        """Counts every name that a statement of the definition binds as bound: its branch may be the one that is taken.
-        A set of the whole definition, because a copy for each branch takes quadratic time."""
-        definition, root = frame.binding.declaration.item, frame.root
-        assert isinstance(definition, Definition)
-        if root.doubtful is None:
-            root.doubtful = frozenset(node.name for node in walk(definition.body) if isinstance(node, Assign))
-
     # Statics
 
     def binding(
@@ -129,7 +112,7 @@ class Context:
             return configured(target, call.statics, self.evaluator(frame), self.report)
 
         known = frame.binding.known
-        return Evaluator(frame.lookup, known, frame.file, self.report, configure, self.takes_every_branch)
+        return Evaluator(frame.lookup, known, frame.file, self.report, configure)
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""

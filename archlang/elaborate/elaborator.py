@@ -22,8 +22,8 @@ from archlang.types import Dim, Type
 class _Elaborator:
     """Elaborates one block or model, and the composed blocks that it calls."""
 
-    def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None, every_branch: bool) -> None:
-        self._context = Context(report, may_be_unknown, observe, every_branch)
+    def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None) -> None:
+        self._context = Context(report, may_be_unknown, observe)
         self._statements = Statements(self._context, Calls(self._context, self._body))
 
     def graph(
@@ -37,7 +37,6 @@ class _Elaborator:
         item = declaration.item
         assert isinstance(item, Definition)
         binding = self._context.binding(declaration, dict(statics), span, ambient, generic)
-        binding.evaluator.every_branch = self._context.takes_every_branch
         builder = self._context.new_region()
         frame = Frame(binding, builder, InstancePaths(""))
         types = []
@@ -101,7 +100,6 @@ def elaborate(
     generic: bool = False,
     may_be_unknown: bool = False,
     observe: Observe | None = None,
-    every_branch: bool = False,
 ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
     """Returns the graph of a block or model, the type of its result and those of its inputs. After an error, which is
     reported, the graph is None.
@@ -117,7 +115,7 @@ def elaborate(
             errors.append(diagnostic)
         report(diagnostic)
 
-    elaborator = _Elaborator(note, generic or may_be_unknown, observe, every_branch)
+    elaborator = _Elaborator(note, generic or may_be_unknown, observe)
     try:
         graph, result, types = elaborator.graph(declaration, statics, ambient, span, generic)
     except TooLarge as error:

@@ -42,8 +42,7 @@ class Frame:
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
     mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`. In the frame of a definition, `doubtful` are the names that count as bound to unknown
-    values where nothing else binds them; None until a test is met about which nothing is known."""
+    loop contains a `return`."""
 
     binding: Binding
     builder: RegionBuilder
@@ -59,7 +58,6 @@ class Frame:
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
-    doubtful: frozenset[str] | None = None
 
     @cached_property
     def applied(self) -> Set[str]:
@@ -96,7 +94,7 @@ class Frame:
         for frame in self._inside_out():
             if name in frame.names:
                 return True, frame.names[name]
-        return name in (self.root.doubtful or ()), None
+        return False, None
 
     def forget(self, name: str) -> None:
         """Makes a value unknown, here and wherever it is bound around."""

@@ -172,16 +172,13 @@ class Statements:
 
     def _if(self, statement: tree.If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)
-        if self._context.takes_every_branch or (truth is None and self._is_mistaken(statement.test, frame)):
-            # Nothing is known of the test, so other branches may bind the names that they use.
-            self._context.doubt(frame)
-            self._both(statement, frame)
-        elif truth is not None:
+        if truth is not None:
             body = statement.then if truth else statement.otherwise
             if body is not None:
                 self.run(body.statements, frame)
         else:
-            self._context.require_known(statement.test, frame)
+            if not self._is_mistaken(statement.test, frame):
+                self._context.require_known(statement.test, frame)
             self._both(statement, frame)
 
     def _both(self, statement: tree.If, frame: Frame) -> None:
@@ -195,7 +192,7 @@ class Statements:
             self.run(statement.otherwise.statements, frame)
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
-        if not (self._context.takes_every_branch or self._is_mistaken(statement.test, frame)):
+        if not self._is_mistaken(statement.test, frame):
             frame.bound = {**bound_then, **frame.bound}
         else:
             frame.names = {**dict.fromkeys(then), **before, **frame.names}

@@ -21,9 +21,8 @@ from archlang.plan.written_table import WrittenTable, averages
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
-from archlang.resolve.unused import unused_names, unused_uses
-from archlang.syntax.tree import Conditional, Definition, Extern, If, Recipe, Table, Use
-from archlang.syntax.walk import walk
+from archlang.resolve.unused import unbound_names, unused_names, unused_uses
+from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -229,19 +228,11 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) 
         points.append(written.check_cells)
 
 
-# Values, blocks and statics without a definition.
-_UNKNOWN_NAMES = ("E0201", "E0202", "E0313")
-
-
-def elaborate_alone(
-    declaration: Declaration, report: Report, observe: Observe | None = None, every_branch: bool = False
-) -> None:
-    """Elaborates a block or model without the values that only calls, recipes and tasks have. `observe` and
-    `every_branch` as of `elaborate`."""
+def elaborate_alone(declaration: Declaration, report: Report, observe: Observe | None = None) -> None:
+    """Elaborates a block or model without the values that only calls, recipes and tasks have. `observe` as of
+    `elaborate`."""
     ambient = model_sizes({}) if declaration.item.word == "model" else {}
-    elaborate(
-        declaration, {}, ambient, declaration.span, report, generic=True, observe=observe, every_branch=every_branch
-    )
+    elaborate(declaration, {}, ambient, declaration.span, report, generic=True, observe=observe)
 
 
 def _check_body(declaration: Declaration, report: Report) -> None:
@@ -253,14 +244,10 @@ def _check_body(declaration: Declaration, report: Report) -> None:
         report(diagnostic)
 
     elaborate_alone(declaration, note)
-    if any(isinstance(node, If | Conditional) for node in walk(item)):
-        # The defaults of statics exclude branches, in which only names are checked.
-        in_branches: list[Diagnostic] = []
-        elaborate_alone(declaration, in_branches.append, every_branch=True)
-        places = {each.span for each in found}
-        for each in in_branches:
-            if each.code in _UNKNOWN_NAMES and item.span.contains(each.span) and each.span not in places:
-                note(each)
+    places = {each.span for each in found}
+    for mistake in unbound_names(item, declaration.file):
+        if mistake.span not in places:  # in a branch that the defaults of statics exclude
+            note(mistake)
     if not any(each.is_error for each in found):  # else a misspelt name may be meant
         for warning in unused_names(item):
             report(warning)

@@ -41,14 +41,13 @@ class Evaluator:
 
     `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
     `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
-    None. With `every_branch`, mistakes in the part of `a when c else b` that is not chosen are reported too."""
+    None."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
     configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
-    every_branch: bool = False
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
         """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
@@ -79,10 +78,7 @@ class Evaluator:
                 holds = self.truth(test)
                 if holds is None:
                     return Unknown(kind or "int")
-                chosen, other = (then, otherwise) if holds else (otherwise, then)
-                if self.every_branch:
-                    self.value(other, kind)
-                return self.value(chosen, kind)
+                return self.value(then if holds else otherwise, kind)
             case tree.Call(callee=callee, arguments=None) if kind == "path":
                 return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
             case tree.Call(callee=callee, arguments=None):

@@ -1,4 +1,4 @@
-"""Warns about names that a definition binds or declares and never uses, and files that a file uses for nothing."""
+"""Finds names that a definition binds and never uses, or uses and nothing binds, and files that a file uses in vain."""
 
 import re
 from collections import Counter
@@ -48,6 +48,48 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
             yield mistakes.unused_result(binder.span)
         elif binder.target is not None and binder.target not in mentioned:
             yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)
+
+
+def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields the mistakes of values and blocks in a body that nothing binds, also in branches that are never taken: a
+    name counts as bound wherever the definition binds it."""
+    bound = {"vocab", "words", "classes"}
+    bound |= {node.parts[0] for node in walk(definition.signature) if isinstance(node, tree.Name)}
+    for node in walk(definition):
+        if not isinstance(node, tree.StaticArgument):
+            bound |= {str(getattr(node, field, "")) for field in ("name", "target", "variable", "before", "mixture")}
+    for node in walk(definition.body):
+        if isinstance(node, tree.Assign | tree.Update | tree.Let | tree.Return | tree.Emit | tree.Loss):
+            used = _flowing(node.value, isinstance(node, tree.Let))
+        else:
+            used = _flowing(node.over) if isinstance(node, tree.Scan | tree.Experts) else iter(())
+        for name, is_block in used:
+            is_known_block = file.find(name.text) is not None
+            if name.parts[0] in bound or (is_block and is_known_block):
+                continue
+            if is_block:
+                yield mistakes.unknown_block(name.span, name.text, file.names())
+            else:
+                yield mistakes.unknown_value(name.span, name.text, bound, is_known_block)
+
+
+def _flowing(node: tree.Node, is_block: bool = False) -> Iterator[tuple[tree.Name, bool]]:
+    """Yields the names of the values in an expression, and of the blocks that it applies, which are True."""
+    match node:
+        case tree.Name():
+            yield node, is_block
+        case tree.Call(callee=callee, arguments=arguments):
+            yield callee, True
+            for argument in arguments or ():
+                yield from _flowing(argument)
+        case tree.Pipe(value=value, stage=stage):
+            yield from _flowing(value)
+            yield from _flowing(stage, is_block=True)
+        case tree.Unary(operand=operand):
+            yield from _flowing(operand)
+        case tree.Binary(left=left, right=right) | tree.Conditional(then=left, otherwise=right):
+            yield from _flowing(left)
+            yield from _flowing(right)
 
 
 def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
