@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
-from archlang.errors.edits import closing_bracket, is_in_signature, resized, without, word_in, wrapped
+from archlang.errors.edits import closing_bracket, is_in_signature, resized, word_in, wrapped
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
 from archlang.errors.source import Span
@@ -207,13 +207,6 @@ def no_weights_of_experts(span: Span, got: Type, values: Type) -> Diagnostic:
     expected = Type(values.name, (*values.dims[:-1], Dim.of("e")))
     remedy = f"pass `{expected}`, whose e features are the weights of e experts"
     return Diagnostic("E0431", message, span, f"is `{got}`", remedy=remedy)
-
-
-def truncated_halting(span: Span) -> Diagnostic:
-    message = "a halting loop cannot be truncated: how many steps it takes is decided while it runs"
-    remedy = "delete `truncated`; to stop a gradient, apply `detach` to a value"
-    clause = Span(span.source, span.source.text.rfind("truncated", 0, span.start), span.end)
-    return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
 
 
 _MASKS = {

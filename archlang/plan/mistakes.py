@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
-from archlang.errors.edits import insertion, static_set
+from archlang.errors.edits import static_set
 from archlang.errors.messages import Message, Messages
-from archlang.errors.names import did_you_mean, listed, misspelt, plural, share_of
+from archlang.errors.names import listed, misspelt, share_of
 from archlang.errors.source import Span
 from archlang.graph.causality import Reason
 
@@ -83,27 +83,6 @@ def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
     if any(float(share) > 1 for share in shares):
         return replace(diagnostic, remedy="write a number from 0 to 1")
     return diagnostic.with_edits(*(Edit(number, share) for number, share in zip(numbers, shares, strict=True)))
-
-
-def wrong_number_of_claims(span: Span, row: str, count: int, columns: int, last: Span | None) -> Diagnostic:
-    """`last` is the last of the numbers, if there are any."""
-    message = f"the row “{row}” claims {plural(count, 'number')}, and the table has {plural(columns, 'column')}"
-    remedy = "write a number for each column in their order, and `-` for a cell without one"
-    diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
-    if count > columns or last is None:
-        return diagnostic
-    return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
-
-
-def no_averaged_row(span: Span, table: str, title: str, possible: Sequence[str]) -> Diagnostic:
-    near = did_you_mean(title, possible)
-    titles = ", ".join(f"“{name}”" for name in sorted({*possible}))
-    remedy = f"its rows are {titles}" if near is None else f"did you mean “{near}”?"
-    diagnostic = Diagnostic("E0636", f"`{table}` has no row “{title}”", span, "no row to average", remedy=remedy)
-    if near is None:
-        return diagnostic
-    start = span.start + span.text.index(f'"{title}"') + 1
-    return diagnostic.with_edits(Edit(Span(span.source, start, start + len(title)), near))
 
 
 def no_such_column(span: Span, table: str, possible: Sequence[str]) -> Diagnostic:

@@ -1,6 +1,5 @@
 """A recipe with the declarations of its task, model and optimizer."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,6 @@ from archlang.syntax import tree
 from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
-_MODEL = re.compile(r"^model\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,18 +61,10 @@ def read_parts(recipe: tree.Recipe, report: Report, is_whole: bool = True) -> Re
     is_whole &= recipe.is_whole
     for word, example in _EXAMPLES.items():
         if is_whole and word not in choices:
-            line = _missing_line(recipe, word)
-            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example, recipe.span, line))
+            report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
     return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims), is_whole)
-
-
-def _missing_line(recipe: tree.Recipe, word: str) -> str | None:
-    if word == "model":
-        models = _MODEL.findall(recipe.span.source.text)
-        return f"model {models[0]}" if len(models) == 1 else None
-    return _EXAMPLES[word] if word == "train" else None
 
 
 SEED = tree.StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it

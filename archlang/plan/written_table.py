@@ -289,7 +289,8 @@ class WrittenTable:
                 self._report(mistakes.settings_of_averages(span, "at" if row.at else "best of"))
                 sound = False
             for table in missing[:1]:
-                self._report(mistakes.no_averaged_row(row.span, table.name, row.title, titles[id(table)]))
+                mistake = mistakes.no_averaged_row(row.span, table.name, row.title, sorted({*titles[id(table)]}))
+                self._report(replace(mistake, is_safe=False))  # similar titles may be meant, as “Model 1” and “Model 2”
                 sound = False
         return sound
 
@@ -325,9 +326,8 @@ class WrittenTable:
                 continue
             numbers = row.published.cells
             if len(numbers) != len(columns):
-                last = numbers[-1].span if numbers else None
                 span = row.published.span
-                self._report(mistakes.wrong_number_of_claims(span, row.title, len(numbers), len(columns), last))
+                self._report(mistakes.wrong_number_of_claims(span, row.title, len(numbers), len(columns)))
                 sound = False
                 continue
             # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.

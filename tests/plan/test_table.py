@@ -443,8 +443,8 @@ def averaging(file: Path, averages: str) -> list[str]:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ('"Smal" claims 0.4', ["E0636 `lengths` has no row “Smal”; did you mean “Small”?"]),
-        ('"Large" small', ["E0636 `lengths` has no row “Large”; its rows are “Other”, “Small”"]),
+        ('"Smal" claims 0.4', ["E0636 `lengths` has no row “Smal”; did you mean `Small`?"]),
+        ('"Large" small', ["E0636 `lengths` has no row “Large”; its rows are `Other`, `Small`"]),
         ('"Other work" claims 0.4', []),
     ],
 )
