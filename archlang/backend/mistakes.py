@@ -111,8 +111,8 @@ def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) ->
 
 def no_lengths(model: str, target: str) -> TypeError:
     return TypeError(
-        f"`{model}` takes no lengths: it reads `{target}` alone, which begins with equally many tokens for all samples; "
-        "decode those with fewer tokens by themselves"
+        f"`{model}` takes no lengths: it reads `{target}` alone, which begins with equally many tokens in all samples; "
+        "decode those with fewer by themselves"
     )
 
 
