@@ -462,7 +462,7 @@ class Attention(KeyedAttention):
         for queries in torch.split(query, size, 2):
             first, end = end, end + queries.shape[2]
             begin = max(0, first + 1 - self.window)
-            near = Range(first, end, begin)
+            near = Range(first, end, slice(begin, end))
             keys, key = _NEAR_KEYS.cut(key, near)
             values, value = _NEAR_KEYS.cut(value, near)
             mask = None if mask_m is None else mask_m[:, begin:end]

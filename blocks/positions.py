@@ -1,6 +1,7 @@
 """Position encodings."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -55,6 +56,26 @@ class AbsolutePositions(nn.Module):
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)
         return dropout(x + self.scale * places, self.dropout, self.training)
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learned vector of its position to each column, nothing after as many positions as there are vectors.
+
+    Radford et al., "Language models are unsupervised multitask learners", 2019."""
+
+    def __init__(self, *, most: int, init: str, d: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter((0.02 if init == "small" else 1.0) * torch.randn(most, d))
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, 0)
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, cache.start)
+
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        vectors = self.weight[start : start + x.shape[1]]
+        return x + F.pad(vectors, (0, 0, 0, x.shape[1] - len(vectors)))
 
 
 class StartEnd(nn.Module):

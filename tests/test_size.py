@@ -23,10 +23,10 @@ BUDGETS = {
     "editor play": (4_432, 4_400),
     "reports": (3_910, 3_700),
     "cli": (3_456, 3_500),
-    "": (19_658, 16_500),
+    "": (19_690, 16_500),
 }
-TOTAL = 66_476  # the aim is 61,000
-TESTS = 59_307  # the aim is 55,000
+TOTAL = 66_508  # the aim is 61,000
+TESTS = 59_350  # the aim is 55,000
 MEDIAN_FILE = 130  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 17  # regular expressions over the text of a program, which its tokens would answer

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from archlang.backend.lower.instances import add_instances
+from archlang.backend.lower.instances import add_instances, classes_of
 from archlang.backend.lower.lengths import named_lengths
 from archlang.backend.mistakes import BuildError, ConstructionError
 from archlang.backend.runtime.halting import HaltingBlock, Tally
@@ -75,7 +75,8 @@ class Subject:
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            add_instances(root, Graph(BLOCK, Region((), (), ()), instances), self._plugins)
+            graph = Graph(BLOCK, Region((), (), ()), instances)
+            add_instances(root, graph, classes_of(graph, self._plugins))
         except ConstructionError as error:
             cause = error.__cause__
             if isinstance(cause, Exception):

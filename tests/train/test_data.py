@@ -64,6 +64,12 @@ def test_batches_by_length_hold_fewer_long_items() -> None:
     assert [len(batch.items) for batch in data.batches_by_length(100, tokens=10)] == [3, 1, 1]
 
 
+def test_batches_by_length_with_many_tokens_are_padded_little() -> None:
+    rows = Ragged.of([[1] * length for length in [100] * 50 + [109] * 5 + [300] * 3 + [310] * 2])
+    data = Data(Split({"x": rows}, np.arange(60)), CPU)
+    assert [len(batch.items) for batch in data.batches_by_length(100)] == [55, 5]
+
+
 SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")
 
 

@@ -3,17 +3,17 @@
 The walk evaluates the graphs of `torch.fx` of the model's Python, value by value. A value is
 
     fixed    independent of the field: computed once, and cached
-    new      a sequence as long as the field that does not see its future, or a map of such rows of which nothing reads
-             earlier rows: only the new positions or rows are computed
+    new      a sequence as long as the field that does not see its future: only the new positions are computed
     full     any other value that depends on the field: all positions are computed again, as are its dependents
 
-A loop has a cache for each of its steps, because the same instance reads other states in each. A loop that has none of
-the forms below runs on all positions, and its results are full."""
+A group of maps is computed by rows, as in a call of the model. A loop has a cache for each of its steps, because the
+same instance reads other states in each. A loop that has none of the forms below runs on all positions, and its results
+are full."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
@@ -22,17 +22,18 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from archlang.backend.decode.block_cache import BlockCache, row_arguments
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
+from archlang.backend.runtime.row_blocks import Rows
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.operations import Arithmetic, Product
+from archlang.graph.operations import Product
 from archlang.types import Dim
 from archlang.types.causality import Horizon
 
@@ -47,7 +48,7 @@ class Growth(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value. The data of a new one are its new positions, or rows of all columns, on the second axis of a tensor."""
+    """A value. The data of a new one are its new positions, on the second axis of a tensor."""
 
     growth: Growth
     data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
@@ -168,15 +169,13 @@ class Extension:
 
 @dataclass(frozen=True, eq=False)
 class _CallSite:
-    """A call of a block. `growth` is that of a result that depends on the field. `rows` are the indices of those
-    arguments of which a block that computes by rows needs only the new ones."""
+    """A call of a block. `growth` is that of a result that depends on the field."""
 
     name: str
     module: Any  # a block, perhaps with the methods of decode/block_cache.py
     growth: Growth
     grows: bool
     placeless: bool
-    rows: frozenset[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,34 +248,36 @@ class _Walk:
     def _region(self, code: Code, owner: nn.Module, result_indices: tuple[int, ...]) -> _Region:
         results = _result_nodes(code, result_indices)
         needed = set(results)
-        for node in reversed(code.graph.nodes):
+        for node in reversed(code.fused.nodes):
             if node in needed:
                 needed.update(node.all_input_nodes)
-        inputs = tuple(node for node in code.graph.nodes if node.op == "placeholder")
-        maps = self._maps_by_rows(code, owner)
-        steps = tuple(self._step(node, code, owner, maps) for node in code.graph.nodes if node in needed - {*inputs})
+        inputs = tuple(node for node in code.fused.nodes if node.op == "placeholder")
+        steps = tuple(self._step(node, code, owner) for node in code.fused.nodes if node in needed - {*inputs})
         sources = (
             source for step in steps for source in (*step.arguments, *step.masks.values(), *step.products.values())
         )
         constants: dict[_Source, Value] = {source: source for source in sources if isinstance(source, Value)}
         return _Region(inputs, constants, steps, tuple(results))
 
-    def _step(self, node: fx.Node, code: Code, owner: nn.Module, maps: Collection[fx.Node]) -> _Step:
+    def _step(self, node: fx.Node, code: Code, owner: nn.Module) -> _Step:
         return _Step(
             node,
             node.name,
             tuple(map(_source, node.args)),
             {name: _source(mask) for name, mask in node.kwargs.items() if name != _PRODUCTS},
             {name: _source(product) for name, product in _products(node).items()},
-            self._evaluation(node, code, owner, node in maps),
+            self._evaluation(node, code, owner),
         )
 
-    def _evaluation(self, node: fx.Node, code: Code, owner: nn.Module, by_rows: bool) -> _Evaluate:
-        if node.op == "call_method":
+    def _evaluation(self, node: fx.Node, code: Code, owner: nn.Module) -> _Evaluate:
+        if node.target == "size":
             return _batch_size
         if node.target is operator.getitem:
             return _one_of_several
-        if node.op == "call_function":
+        if node.name in code.groups:
+            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_index))
+            return partial(self._rows, node.name, code.groups[node.name], owner, results)
+        if node.op in ("call_function", "call_method"):
             return partial(self._function, node)
         loop = next((loop for loop in code.loops if loop.name == node.target), None)
         module = resolve(owner, str(node.target).split("."))
@@ -289,56 +290,7 @@ class _Walk:
         instance = self._instances[origin.instance]
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
         placeless = getattr(module, "placeless", False) or is_pointwise
-        growth = Growth.NEW if by_rows else self._growth(origin)
-        rows = row_arguments(instance, type(module))
-        return partial(self._call, _CallSite(node.name, module, growth, instance.grows, placeless, rows))
-
-    def _maps_by_rows(self, code: Code, owner: nn.Module) -> set[fx.Node]:
-        """Returns the maps of a region whose earlier rows nothing reads."""
-        rows: dict[fx.Node, frozenset[int]] = {}  # the arguments of which a node reads only its own row
-        takes_rows: set[fx.Node] = set()
-        maps: set[fx.Node] = set()
-        for node in code.graph.nodes:
-            origin = code.nodes.get(node.name)
-            is_call = node.op == "call_module" and origin is not None and origin.instance is not None
-            is_arithmetic = origin is not None and isinstance(origin.operation, Arithmetic)
-            if origin is None or not (is_call or is_arithmetic) or origin.regions:
-                continue
-            rows[node] = frozenset(range(len(node.args)))
-            if is_call:
-                assert origin.instance is not None
-                instance = self._instances[origin.instance]
-                by_start = row_arguments(instance, type(resolve(owner, str(node.target).split("."))))
-                if by_start:
-                    takes_rows.add(node)
-                if by_start or set(instance.reads) != {"pointwise"}:
-                    rows[node] = by_start
-            # A row may see later columns: what is computed from it, `is_kept`, does not.
-            if origin.type.name == "map" and origin.type.lengths[:1] == (self._length,) and rows[node]:
-                maps.add(node)
-
-        def is_kept(node: fx.Node) -> bool:
-            """Whether all that is computed from a map, and what it is computed from, goes by rows."""
-            for user in node.users:
-                places = {index for index, argument in enumerate(user.args) if argument is node}
-                if not places or not places <= rows.get(user, frozenset()):
-                    return False
-                kind = code.nodes[user.name].type
-                if user not in maps and (kind.name == "map" or self._growth(code.nodes[user.name]) is not Growth.NEW):
-                    return False
-            if node in takes_rows:
-                return True  # takes the rows of any map
-            # After the operands, there may be masks.
-            operands = node.args[: len(code.nodes[node.name].inputs)]
-            sources = [operand for operand in operands if isinstance(operand, fx.Node)]
-            return all(
-                source in maps or (source.name in code.nodes and code.nodes[source.name].type.name != "map")
-                for source in sources
-            )
-
-        while dropped := {node for node in maps if not is_kept(node)}:
-            maps -= dropped
-        return maps
+        return partial(self._call, _CallSite(node.name, module, self._growth(origin), instance.grows, placeless))
 
     def _growth(self, node: Node) -> Growth:
         """The growth of a call's result that depends on the target."""
@@ -353,7 +305,7 @@ class _Walk:
 
     def _function(self, node: fx.Node, operands: _Operands, region_cache: RegionCache) -> Value:
         arguments, growth = operands.arguments, operands.growth()
-        target: Any = node.target
+        target: Any = getattr(Tensor, str(node.target)) if node.op == "call_method" else node.target
         if growth is Growth.FULL:
             data = target(
                 *(region_cache.all_positions(node.name, index, value) for index, value in enumerate(arguments))
@@ -361,6 +313,31 @@ class _Walk:
         else:
             data = target(*[value.data for value in arguments])
         return Value(growth if data is not None else Growth.FIXED, data)
+
+    def _rows(
+        self,
+        name: str,
+        group: Rows,
+        owner: nn.Module,
+        results: Sequence[Growth],
+        operands: _Operands,
+        region_cache: RegionCache,
+    ) -> list[Value]:
+        """Computes the new rows of a group of maps; all rows if later positions change any."""
+        joint, seen, data = operands.growth(), region_cache.seen, []
+        is_new = joint is not Growth.FIXED and set(results) == {Growth.NEW}
+        for index, (value, part) in enumerate(zip(operands.arguments, group.slices, strict=True)):
+            if not (is_new and part.rows):
+                data.append(region_cache.all_positions(name, index, value))
+            else:
+                data.append(value.data[:, seen:] if value.growth is Growth.FULL else value.data)
+        parts = group(owner, seen if is_new else 0, data)
+        if is_new or joint is Growth.FIXED:
+            return [Value(joint if joint is Growth.FIXED else Growth.NEW, part) for part in parts]
+        return [
+            Value(growth, part[:, seen:] if growth is Growth.NEW else part)
+            for growth, part in zip(results, parts, strict=True)
+        ]
 
     def _call(self, site: _CallSite, operands: _Operands, region_cache: RegionCache) -> Value:
         """Calls a block: on the new positions if it states how, else on all positions and without `products`."""
@@ -374,14 +351,6 @@ class _Walk:
             return Value(Growth.FIXED, module(*data, **keywords))
         if hasattr(module, "regime"):
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
-        if site.rows and site.growth is Growth.NEW:
-            seen = region_cache.seen
-            for index, argument in enumerate(arguments):
-                if index not in site.rows:
-                    data[index] = region_cache.all_positions(name, index, argument)
-                elif argument.growth is Growth.FULL:
-                    data[index] = argument.data[:, seen:]
-            return Value(Growth.NEW, module(*data, first_row=seen, **mask_data))
         if site.growth is Growth.FULL or site.grows or joint is Growth.FULL:
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             result = module(*data, **mask_data)
@@ -586,7 +555,7 @@ _LOOP_INPUTS = -1
 
 def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
     """The nodes of some results of a region."""
-    (output,) = (node for node in code.graph.nodes if node.op == "output")
+    (output,) = (node for node in code.fused.nodes if node.op == "output")
     (results,) = output.args
     all_results = results if isinstance(results, tuple) else (results,)
     nodes = []
@@ -605,6 +574,13 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.
     products = node.kwargs.get(_PRODUCTS, {})
     assert isinstance(products, Mapping)
     return products
+
+
+def _index(part: fx.Node) -> int:
+    """Returns which of several results a value is."""
+    index = part.args[1]
+    assert isinstance(index, int)
+    return index
 
 
 def _uses_results(loop: fx.Node, count: int) -> bool:

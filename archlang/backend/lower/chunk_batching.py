@@ -13,16 +13,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from torch import fx
 
-from archlang.backend.lower.code import Code, LoweredLoop, Setting, SplitCode, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, PassContext, SplitCode, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, growing_lengths
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import loop_layout
 from archlang.graph.operations import Call, Halting, Scan
 
 
-def split_scan(scan: LoweredLoop, setting: Setting) -> None:
+def split_scan(scan: LoweredLoop, context: PassContext) -> None:
     """Splits the body of a scan if it calls a block on values that do not depend on the memory."""
-    name, code, shape, instances = scan.name, scan.body, loop_layout(scan.node), setting.instances
+    name, code, shape, instances = scan.name, scan.body, loop_layout(scan.node), context.instances
     # The chunk, or the position, and what is before it, with their masks; then the memory.
     first = shape.inner + len(chunk_lengths(scan.node))
     carried = range(first, first + shape.states + len(growing_lengths(scan.node)))
@@ -36,8 +36,8 @@ def split_scan(scan: LoweredLoop, setting: Setting) -> None:
         # The results of the head are the values that the rest reads.
         read = {source for node in rest for source in node.all_input_nodes}
         passed = [node for node in head if node in read]
-        reads, head_code = _write_head(name, code, head, passed, setting)
-        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed, setting), reads)
+        reads, head_code = _write_head(name, code, head, passed, context)
+        scan.split = SplitCode(head_code, _write_rest(name, code, rest, passed, context), reads)
 
 
 def _is_free(
@@ -74,7 +74,7 @@ def _is_per_sample(node: Node, call: Call, instances: Mapping[str, Instance]) ->
 
 
 def _write_head(
-    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node], setting: Setting
+    name: str, code: Code, head: Sequence[fx.Node], passed: Sequence[fx.Node], context: PassContext
 ) -> tuple[tuple[int, ...], Code]:
     """Returns the indices of the placeholders that the head reads, and its code, whose results are `passed`."""
     graph, origins, placeholders = fx.Graph(), dict[str, Node](), _placeholders(code)
@@ -84,10 +84,12 @@ def _write_head(
     for node in head:
         copies[node] = _copy(code, graph, node, copies, origins)
     graph.output(tuple(copies[node] for node in passed))
-    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, code.types, (), (), setting)
+    return reads, compile_graph(f"{name}_head", f"{code.title}_head", graph, origins, code.types, (), (), context)
 
 
-def _write_rest(name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node], setting: Setting) -> Code:
+def _write_rest(
+    name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence[fx.Node], context: PassContext
+) -> Code:
     graph, origins = fx.Graph(), dict[str, Node]()
     copies = {placeholder: graph.node_copy(placeholder) for placeholder in _placeholders(code)}
     copies.update((node, graph.create_node("placeholder", node.name, (), {}, node.name)) for node in passed)
@@ -96,7 +98,7 @@ def _write_rest(name: str, code: Code, rest: Sequence[fx.Node], passed: Sequence
             graph.output(fx.node.map_arg(node.args[0], copies.__getitem__))
         else:
             copies[node] = _copy(code, graph, node, copies, origins)
-    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, code.types, (), code.extras, setting)
+    return compile_graph(f"{name}_rest", f"{code.title}_rest", graph, origins, code.types, (), code.extras, context)
 
 
 def _copy(

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 
 from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.lower.slices import cut_once
 from archlang.backend.runtime.loops import DEPTH, PONDER
+from archlang.backend.runtime.row_blocks import Rows
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
 from archlang.types import Type
@@ -30,8 +31,10 @@ class Code:
     `function` takes the module that it runs in, the region's inputs, and masks. `origins` has the node that each line
     (from 1) computes, and `nodes` the node of each value of `graph`. `loops` are those that the region runs.
     `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary
-    losses, as in `losses.balance`. `types` has the types of values of `graph`, by their names. `rows` are the bodies of
-    groups of maps, which `function` computes by rows; `graph` has these value by value."""
+    losses, as in `losses.balance`. `types` has the types of values of `graph`, by their names. `fused` is the graph
+    after the passes, which `function` computes; in it, `groups` are the maps that are computed by rows, by the names of
+    their values, and `rows` are their bodies. `obstacles` has the values because of which other maps are held
+    as wholes."""
 
     name: str
     title: str
@@ -43,7 +46,10 @@ class Code:
     loops: tuple[LoweredLoop, ...]
     extras: tuple[str, ...]
     types: Mapping[str, Type] = field(repr=False)
-    rows: tuple[Code, ...] = ()
+    fused: fx.Graph = field(repr=False)
+    groups: Mapping[str, Rows] = field(repr=False)
+    rows: tuple[Code, ...]
+    obstacles: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +78,7 @@ class LoweredLoop:
     """the body in two functions, if the first of them can run earlier"""
     parallel: Code | None = None
     """the body for all positions at once, if the states of a scan are affine in themselves"""
-    one_by_one: str = ""
+    obstacle: str = ""
     """why a scan has no such body"""
 
     @property
@@ -90,10 +96,12 @@ class LoweredLoop:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the passes read: the instances of a model, and the names of passes to omit."""
+class PassContext:
+    """What the passes read: the instances of a model and their classes, by their paths, and the names of passes to
+    omit."""
 
     instances: Mapping[str, Instance]
+    classes: Mapping[str, type[nn.Module]]
     without: frozenset[str]
 
 
@@ -105,9 +113,9 @@ def compile_graph(
     types: Mapping[str, Type],
     loops: tuple[LoweredLoop, ...],
     extras: tuple[str, ...],
-    setting: Setting | None,
+    context: PassContext | None,
 ) -> Code:
-    """Compiles a graph of torch.fx to a function, after the passes of a setting. `nodes` and `types` are those of its
+    """Compiles a graph of torch.fx to a function, after the passes of a context. `nodes` and `types` are those of its
     values, by their names."""
     rows: list[Code] = []
 
@@ -115,11 +123,11 @@ def compile_graph(
         rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
         return rows[-1].function
 
-    fused = graph
-    if setting is not None and "slices" not in setting.without:
-        fused = cut_once(fused, nodes, setting.instances)
-    if setting is not None and "rows" not in setting.without:
-        fused = fuse_rows(fused, nodes, types, setting.instances, compile_rows)
+    fused, groups, obstacles = graph, dict[str, Rows](), dict[str, str]()
+    if context is not None and "slices" not in context.without:
+        fused = cut_once(fused, nodes, context.instances, context.classes)
+    if context is not None and "rows" not in context.without:
+        fused, groups, obstacles = fuse_rows(fused, nodes, types, context.instances, context.classes, compile_rows)
     python = fused.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
     source = re.sub(r"\barchlang_rows_of_\w+\(", r"\g<0>self, ", source)  # torch.fx has no value for the module
@@ -131,9 +139,8 @@ def compile_graph(
     assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
     _require_names(fused, namespace[name], assigned.values())
     origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
-    code = Code(
-        name, title, source, graph, namespace[name], origins, dict(nodes), loops, extras, dict(types), tuple(rows)
-    )
+    of_region = namespace[name], origins, dict(nodes), loops, extras, dict(types)
+    code = Code(name, title, source, graph, *of_region, fused, groups, tuple(rows), obstacles)
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 

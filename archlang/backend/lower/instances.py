@@ -21,21 +21,27 @@ from archlang.types.statics import InstanceOf, Symbol, instances_in
 _LIBRARY = "archlang.blocks"
 
 
-def add_instances(root: nn.Module, graph: Graph, plugins: Plugins) -> None:
-    """Constructs the module of every instance and adds it to `root`; instances of a stack once for each step. Classes
-    outside of archlang's blocks are those of `plugins`.
+def classes_of(graph: Graph, plugins: Plugins) -> Mapping[str, type[nn.Module]]:
+    """Returns the class of every instance, by its path. Classes outside of archlang's blocks are those of `plugins`.
 
     Raises:
-        BuildError: a class is missing, or its constructor raises.
+        BuildError: a class is missing.
         PluginError: a class is in no plugin, or its plugin cannot be imported."""
+    return {path: _class_of(graph.instances[path], plugins) for path in _in_order(graph)}
+
+
+def add_instances(root: nn.Module, graph: Graph, classes: Mapping[str, type[nn.Module]]) -> None:
+    """Constructs the module of every instance and adds it to `root`; instances of a stack once for each step.
+
+    Raises:
+        BuildError: the constructor of a class raises."""
     stacks = _Stacks(root, graph)
     calls = calls_by_instance(graph.region)
     modules: dict[str, nn.Module] = {}
     for path in _in_order(graph):
         instance, scope = graph.instances[path], scope_of(path)
-        block = _class_of(instance, plugins)
         for steps, home in stacks.modules(scope):
-            modules[_at_steps(path, steps)] = module = _construct(block, instance, steps, modules)
+            modules[_at_steps(path, steps)] = module = _construct(classes[path], instance, steps, modules)
             if not _is_library(instance.python):
                 module.register_forward_hook(ResultCheck(instance, calls.get(path, ())))
             _add(home, path[len(scope) :].removeprefix("."), module)
@@ -123,14 +129,12 @@ def find_class(python: str, plugins: Plugins, user: str) -> object:
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported.
         ImportError, AttributeError, ValueError: archlang has no such block."""
-    if not _is_library(python):
-        return plugins.load(python, user)
+    return _library_object(python) if _is_library(python) else plugins.load(python, user)
+
+
+def _library_object(python: str) -> object:
     module_name, _, class_name = python.partition(":")
-    module = importlib.import_module(module_name)
-    block: object = getattr(module, class_name, None)
-    if block is None:
-        raise AttributeError(f"{module_name} has no {class_name}")
-    return block
+    return getattr(importlib.import_module(module_name), class_name)
 
 
 def _is_library(python: str) -> bool:

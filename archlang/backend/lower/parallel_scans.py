@@ -11,22 +11,22 @@ A state is affine if arithmetic alone leads from it to its next value, with fact
     S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ         a matrix, read by products with vectors
 
 The second form never holds the matrices of all positions. Which factors are columns of a matrix follows from the blocks
-that made them: the class of a block has `in_scans`, "elementwise" if it computes each number by itself, "columns",
+that made them: the class of a block has `acts_as`, "elementwise" if it computes each number by itself, "columns",
 "repeated" or "sum" if it does what `head_columns`, `repeat_features` or `sum` does."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
 
+from archlang.backend.lower.affine_forms import ONE, ZERO, Algebra, Coefficient, Matrix, NotParallel, Read, Vector
 from archlang.backend.lower.chunk_batching import is_per_sample
-from archlang.backend.lower.code import Code, LoweredLoop, Setting, compile_graph
-from archlang.backend.lower.row_blocks import library_class
+from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.runtime import parallel_scans as runtime
 from archlang.graph.graph import Instance, Node
 from archlang.graph.loop_layout import loop_layout, takes_positions
@@ -38,31 +38,25 @@ _MOST_NARROW = 8
 _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg)
 
 
-class NotParallel(Exception):
-    """A scan cannot be computed at once, for a reason."""
-
-
-def parallel_scan(scan: LoweredLoop, setting: Setting) -> None:
+def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     """Gives a scan a body for all positions, if it has one, or the reason why it has none."""
     try:
         _require_plain(scan)
         try:
-            graph, origins = _Body(scan, setting.instances, True).write()
+            graph, origins = _Body(scan, context, True).write()
         except NotParallel as reason:
-            graph, origins = _written_whole(scan, setting.instances, reason)
+            graph, origins = _written_whole(scan, context, reason)
     except NotParallel as reason:
-        scan.one_by_one = str(reason)
+        scan.obstacle = str(reason)
         return
     code, name = scan.body, f"{scan.name}_parallel"
-    scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), setting)
+    scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), context)
 
 
-def _written_whole(
-    scan: LoweredLoop, instances: Mapping[str, Instance], reason: NotParallel
-) -> tuple[fx.Graph, Mapping[str, Node]]:
+def _written_whole(scan: LoweredLoop, context: PassContext, reason: NotParallel) -> tuple[fx.Graph, Mapping[str, Node]]:
     """Returns the body that holds the matrices of all positions, as what reads them otherwise needs."""
     try:
-        return _Body(scan, instances, False).write()
+        return _Body(scan, context, False).write()
     except NotParallel:
         raise reason from None
 
@@ -89,64 +83,12 @@ def _states(scan: LoweredLoop) -> Sequence[Type]:
     return [value.type for value in scan.node.regions[0].inputs[layout.inner : layout.inner + layout.states]]
 
 
-@dataclass(frozen=True)
-class _Coefficient:
-    """A number, or numbers for each position: [p heads rows], where `rows` can be 1."""
-
-    value: fx.Node | float
-    heads: int = 0
-    rows: int = 1
-
-
-_ZERO, _ONE = _Coefficient(0.0), _Coefficient(1.0)
-
-
-@dataclass(frozen=True)
-class _Low:
-    """The matrix column (factor Sᵀ a)ᵀ of a state, where the factor has one row."""
-
-    state: int
-    a: _Coefficient
-    column: _Coefficient
-    factor: _Coefficient = _ONE
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """scale S + the matrices of `lows` + key valueᵀ for each of `outers`; `state` has S, if there is a scale"""
-
-    state: int | None = None
-    scale: _Coefficient = _ZERO
-    lows: tuple[_Low, ...] = ()
-    outers: tuple[tuple[_Coefficient, _Coefficient], ...] = ()
-
-    def is_of(self, state: int) -> bool:
-        """Whether it is an update of a state that reads no other one, and has one key."""
-        return {self.state, *(low.state for low in self.lows)} <= {None, state} and len(self.outers) <= 1
-
-
-@dataclass(frozen=True)
-class _Read:
-    """factor Sᵀ query, of a state before the position or after it; the factor has one row"""
-
-    state: int
-    is_before: bool
-    query: _Coefficient
-    factor: _Coefficient = _ONE
-
-
-@dataclass(frozen=True)
-class _Vector:
-    """The sum of reads, and a term."""
-
-    reads: tuple[_Read, ...] = ()
-    term: _Coefficient = _ZERO
-
-
 class _Body:
-    def __init__(self, scan: LoweredLoop, instances: Mapping[str, Instance], by_products: bool) -> None:
+    """The body of a scan for all positions, while it is written. With `by_products`, matrices are not held for each."""
+
+    def __init__(self, scan: LoweredLoop, context: PassContext, by_products: bool) -> None:
         self._code: Code = scan.body
-        self._instances = instances
+        self._instances, self._classes = context.instances, context.classes
         self._by_products = by_products
         self._loops = {loop.name: loop for loop in scan.body.loops}
         layout, self._kinds = loop_layout(scan.node), _states(scan)
@@ -166,12 +108,12 @@ class _Body:
         self._captured = {node: arguments[node] for node in placeholders[layout.inner + layout.states :]}
         self._open = {*self._states}  # the states that are no values of each position
         self._known: dict[fx.Node, bool] = {}
-        self._matrices: dict[int, _Matrix] = {}
-        self._reads: dict[tuple[int, bool, _Coefficient], fx.Node | None] = {}
+        self._matrices: dict[int, Matrix] = {}
+        self._reads: dict[tuple[int, bool, Coefficient], fx.Node | None] = {}
         self._last: dict[int, fx.Node] = {}
-        self._made: dict[tuple[Any, ...], fx.Node] = {}
-        self._coefficients: dict[fx.Node, _Coefficient] = {}
-        self._forms: dict[fx.Node, _Matrix | _Vector] = {}
+        self._algebra = Algebra(self._graph)
+        self._coefficients: dict[fx.Node, Coefficient] = {}
+        self._forms: dict[fx.Node, Matrix | Vector] = {}
 
     def write(self) -> tuple[fx.Graph, Mapping[str, Node]]:
         """Returns the graph of the body for all positions, and the nodes that its values compute.
@@ -200,13 +142,6 @@ class _Body:
 
     # The graph
 
-    def _call(self, function: Callable[..., Any], *arguments: Any, name: str = "coefficient") -> fx.Node:
-        """Adds a call, unless there is an equal one."""  # Any: arguments in torch.fx
-        key = (function, arguments)
-        if key not in self._made:
-            self._made[key] = self._graph.create_node("call_function", function, arguments, {}, name)
-        return self._made[key]
-
     def _is_known(self, node: fx.Node) -> bool:
         """Whether a value depends on no state, besides those of which the values at each position are known."""
         if node not in self._known:
@@ -216,11 +151,13 @@ class _Body:
     def _copy(self, node: fx.Node) -> fx.Node:
         """Returns the copy of a value, for all positions."""
         if node in self._captured and node not in self._copies:
-            self._copies[node] = self._call(runtime.repeated, self._positions, self._captured[node], name=node.name)
+            self._copies[node] = self._algebra.call(
+                runtime.repeated, self._positions, self._captured[node], name=node.name
+            )
         if node in self._copies:
             return self._copies[node]
         form = None if self._is_known(node) else self._form_or_none(node)
-        if isinstance(form, _Vector):
+        if isinstance(form, Vector):
             return self._sum(node, form)
         origin = self._code.nodes.get(node.name)
         if node.op not in ("call_module", "call_function", "call_method"):
@@ -236,25 +173,25 @@ class _Body:
             self._origins[copy.name] = origin
         return copy
 
-    def _sum(self, node: fx.Node, form: _Vector) -> fx.Node:
+    def _sum(self, node: fx.Node, form: Vector) -> fx.Node:
         """Adds what a vector consists of."""
         width = self._width(node)
         total: fx.Node | None = None
         for read in form.reads:
             value = self._reads[read.state, read.is_before, read.query]
             assert value is not None, "reads are noted before they are copied"
-            if read.factor != _ONE:
-                value = self._call(operator.mul, self._features(read.factor, width), value)
-            total = value if total is None else self._call(operator.add, total, value)
-        if form.term != _ZERO:
+            if read.factor != ONE:
+                value = self._algebra.call(operator.mul, self._features(read.factor, width), value)
+            total = value if total is None else self._algebra.call(operator.add, total, value)
+        if form.term != ZERO:
             term = self._features(form.term, width)
-            total = term if total is None else self._call(operator.add, total, term)
+            total = term if total is None else self._algebra.call(operator.add, total, term)
         assert total is not None
         self._copies[node] = total
         return total
 
-    def _features(self, coefficient: _Coefficient, width: int) -> fx.Node:
-        return self._call(runtime.to_features, coefficient.value, self._part, width)
+    def _features(self, coefficient: Coefficient, width: int) -> fx.Node:
+        return self._algebra.call(runtime.to_features, coefficient.value, self._part, width)
 
     def _quoted(self, node: Any) -> str:  # Any: as in `_call`
         """Returns a value as the program has it."""
@@ -285,16 +222,15 @@ class _Body:
         return lengths[0].constant or 0 if lengths else 1
 
     def _role(self, node: fx.Node) -> tuple[str, Instance | None]:
-        """Returns what a call is: `in_scans` of its block, "arithmetic", or ""."""
+        """Returns what a call is: `acts_as` of its block, "arithmetic", or ""."""
         if node.op == "call_function" and node.target in _ARITHMETIC:
             return "arithmetic", None
         origin = self._code.nodes.get(node.name)
         if node.op != "call_module" or origin is None or not isinstance(origin.operation, Call):
             return "", None
         instance = self._instances[origin.operation.instance]
-        block = library_class(instance.python)
         masks = [value for value in node.kwargs.values() if value is not None]
-        return ("" if block is None or masks else getattr(block, "in_scans", "")), instance
+        return ("" if masks else getattr(self._classes.get(instance.path), "acts_as", "")), instance
 
     # States
 
@@ -305,14 +241,14 @@ class _Body:
             form = self._form_or_none(result)
             # The kernel takes a b with one number as a multiple of the key.
             most = 0 if self._rows(state) == 1 else 1
-            if isinstance(form, _Matrix) and len(form.lows) <= most and form.is_of(index):
+            if isinstance(form, Matrix) and len(form.lows) <= most and form.is_of(index):
                 self._matrices[index] = form
                 return
         a, c = self._affine(result, state)
-        solved = self._call(runtime.elementwise, self._positions, self._initial[index], a, c, name="states")
-        self._last[index] = self._call(operator.getitem, solved, 0, name=f"{state.name}_last")
-        self._copies[state] = self._call(operator.getitem, solved, 1, name=f"{state.name}_before")
-        self._copies.setdefault(result, self._call(operator.getitem, solved, 2, name=f"{state.name}_after"))
+        solved = self._algebra.call(runtime.elementwise, self._positions, self._initial[index], a, c, name="states")
+        self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{state.name}_last")
+        self._copies[state] = self._algebra.call(operator.getitem, solved, 1, name=f"{state.name}_before")
+        self._copies.setdefault(result, self._algebra.call(operator.getitem, solved, 2, name=f"{state.name}_after"))
         self._open.remove(state)
         self._known.clear()
         self._forms.clear()
@@ -335,124 +271,81 @@ class _Body:
         return self._combined(node.target, *zip(*parts, strict=True))
 
     def _combined(self, function: Any, factors: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        return self._computed(function, *factors), self._computed(function, *terms)
+        return self._algebra.computed(function, *factors), self._algebra.computed(function, *terms)
 
     def _scaled(self, node: fx.Node, state: fx.Node, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
         """Returns a product or a quotient, of which one side depends on no state."""
         if left[0] == 0.0 and node.target is operator.mul:
             left, right = right, left
+        if right == (0.0, 0) and node.target is operator.mul:
+            raise NotParallel("it multiplies by 0")  # as in `Algebra.combination`
         if right[0] != 0.0:
             raise NotParallel(f"{self._quoted(node)} is not affine in {self._quoted(state)}")
         return self._combined(node.target, (left[0], right[1]), (left[1], right[1]))
 
-    def _computed(self, function: Callable[..., Any], *values: Any) -> Any:  # Any: as above
-        """Returns the result for values of which some are numbers; 0 and 1 need no operation."""
-        if not any(isinstance(value, fx.Node) for value in values):
-            try:
-                return function(*values)
-            except ZeroDivisionError:
-                raise NotParallel("it divides by 0") from None
-        neutral = {operator.add: 0.0, operator.sub: 0.0, operator.mul: 1.0, operator.truediv: 1.0}.get(function)
-        if len(values) == 2:
-            left, right = values
-            if not isinstance(right, fx.Node) and right == neutral:
-                return left
-            if not isinstance(left, fx.Node) and left == neutral and function in (operator.add, operator.mul):
-                return right
-            if function is operator.mul and 0.0 in [value for value in values if not isinstance(value, fx.Node)]:
-                return 0.0
-            if function is operator.truediv and not isinstance(left, fx.Node) and left == 0.0:
-                return 0.0
-        return self._call(function, *values)
-
     # Coefficients
 
-    def _coefficient(self, node: Any) -> _Coefficient:  # Any: as above
+    def _coefficient(self, node: Any) -> Coefficient:  # Any: as above
         """Returns a known value as a coefficient, with as few groups of columns as its blocks tell."""
         if not isinstance(node, fx.Node):
-            return _Coefficient(float(node))
+            return Coefficient(float(node))
         if node not in self._coefficients:
             self._coefficients[node] = self._new_coefficient(node)
         return self._coefficients[node]
 
-    def _new_coefficient(self, node: fx.Node) -> _Coefficient:
+    def _new_coefficient(self, node: fx.Node) -> Coefficient:
         node = _without_axes(node)
         kind = self._kind(node)
         if kind is not None and kind.name == "number":
-            return _Coefficient(self._copy(node))
+            return Coefficient(self._copy(node))
         role, instance = self._role(node)
         if role == "columns":
             assert instance is not None
             heads = instance.statics["heads"]
             assert isinstance(heads, int)
-            value = self._call(runtime.in_columns, self._copy(node.all_input_nodes[0]), heads)
-            return _Coefficient(value, heads, self._rows(node))
+            value = self._algebra.call(runtime.in_columns, self._copy(node.all_input_nodes[0]), heads)
+            return Coefficient(value, heads, self._rows(node))
         width, rows = self._width(node), self._rows(node)
         if role == "repeated":
             return self._coefficient(node.args[0])
         if role in ("arithmetic", "elementwise"):
             parts = [self._coefficient(argument) for argument in node.args]
-            if max(part.heads for part in parts) < width:
-                if role == "arithmetic":
-                    return self._combination(node.target, *parts)
-                (part,) = parts
+            if role == "arithmetic" and max(part.heads for part in parts) < width:
+                return self._algebra.combination(node.target, *parts)
+            part = parts[0]
+            if role == "elementwise" and part.heads < width and isinstance(part.value, fx.Node):
                 value = self._graph.create_node("call_module", node.target, (part.value,), {}, node.name)
-                return _Coefficient(value, part.heads, part.rows)
+                return Coefficient(value, part.heads, part.rows)
         if rows == 1 and (kind is None or kind.name == "vec"):
-            return _Coefficient(self._call(torch.unsqueeze, self._copy(node), -1), width)
-        return _Coefficient(self._call(torch.transpose, self._copy(node), 1, 2), width, rows)
-
-    def _combination(self, function: Any, *parts: _Coefficient) -> _Coefficient:  # Any: an operator
-        heads = max(part.heads for part in parts)
-        values = [self._of_heads(part, heads) for part in parts]
-        return _Coefficient(self._computed(function, *values), heads, max(part.rows for part in parts))
-
-    def _of_heads(self, coefficient: _Coefficient, heads: int) -> fx.Node | float:
-        if coefficient.heads in (0, 1, heads):
-            return coefficient.value
-        if heads % coefficient.heads:
-            raise NotParallel("the groups of its columns differ")
-        return self._call(runtime.in_groups, coefficient.value, heads // coefficient.heads)
-
-    def _times(self, *parts: _Coefficient) -> _Coefficient:
-        product = _ONE
-        for part in parts:
-            product = (
-                part if product == _ONE else product if part == _ONE else self._combination(operator.mul, product, part)
-            )
-        return product
-
-    def _plus(self, left: _Coefficient, right: _Coefficient) -> _Coefficient:
-        if _ZERO in (left, right):
-            return right if left == _ZERO else left
-        return self._combination(operator.add, left, right)
+            return Coefficient(self._algebra.call(torch.unsqueeze, self._copy(node), -1), width)
+        return Coefficient(self._algebra.call(torch.transpose, self._copy(node), 1, 2), width, rows)
 
     # Matrices and vectors
 
-    def _form(self, node: Any) -> _Matrix | _Vector:  # Any: as above
+    def _form(self, node: Any) -> Matrix | Vector:  # Any: as above
         """Returns a value as a matrix or a vector, in which known ones are terms."""
         if not isinstance(node, fx.Node):
-            return _Vector(term=self._coefficient(node))
+            return Vector(term=self._coefficient(node))
         if node not in self._forms:
             self._forms[node] = self._new_form(node)
         return self._forms[node]
 
-    def _form_or_none(self, node: fx.Node) -> _Matrix | _Vector | None:
+    def _form_or_none(self, node: fx.Node) -> Matrix | Vector | None:
         try:
             return self._form(node)
         except NotParallel:
             return None
 
-    def _new_form(self, node: fx.Node) -> _Matrix | _Vector:
+    def _new_form(self, node: fx.Node) -> Matrix | Vector:
         node = _without_axes(node)
         if node in self._open:
-            return _Matrix(self._states.index(node), _ONE)
+            return Matrix(self._states.index(node), ONE)
         kind = self._kind(node)
         if self._is_known(node):
             return (
                 self._known_matrix(node)
                 if kind is not None and kind.name == "seq"
-                else _Vector(term=self._coefficient(node))
+                else Vector(term=self._coefficient(node))
             )
         role, _ = self._role(node)
         if role == "sum":
@@ -460,24 +353,24 @@ class _Body:
         if role != "arithmetic":
             raise NotParallel(f"{self._quoted(node)} is not affine")
         if node.target is operator.neg:
-            return self._product(self._form(node.args[0]), _Coefficient(-1.0))
+            return self._algebra.product(self._form(node.args[0]), Coefficient(-1.0))
         left, right = node.args
         if node.target in (operator.add, operator.sub):
             added = self._form(right)
             if node.target is operator.sub:
-                added = self._product(added, _Coefficient(-1.0))
-            return self._added(node, self._form(left), added)
+                added = self._algebra.product(added, Coefficient(-1.0))
+            return self._algebra.added(self._form(left), added)
         if node.target is operator.truediv:
             self._require_known(node, right)
-            factor = self._combination(operator.truediv, _ONE, self._coefficient(right))
-            return self._product(self._form(left), factor)
+            factor = self._algebra.combination(operator.truediv, ONE, self._coefficient(right))
+            return self._algebra.product(self._form(left), factor)
         if isinstance(left, fx.Node) and not self._is_known(left):
             left, right = right, left
         self._require_known(node, left)
         form = self._form(right)
-        if isinstance(form, _Vector) and self._is_matrix(left):
-            return self._outer(self._coefficient(left), form)
-        return self._product(form, self._coefficient(left))
+        if isinstance(form, Vector) and self._is_matrix(left):
+            return self._algebra.outer(self._coefficient(left), form)
+        return self._algebra.product(form, self._coefficient(left))
 
     def _require_known(self, node: fx.Node, part: Any) -> None:  # Any: as above
         if isinstance(part, fx.Node) and not self._is_known(part):
@@ -487,73 +380,26 @@ class _Body:
         kind = self._kind(_without_axes(node)) if isinstance(node, fx.Node) else None
         return kind is not None and kind.name == "seq"
 
-    def _known_matrix(self, node: fx.Node) -> _Matrix:
+    def _known_matrix(self, node: fx.Node) -> Matrix:
         """Returns a known matrix: a product of a column and a vector stays one."""
         role, _ = self._role(node)
         if role == "arithmetic" and node.target is operator.mul:
             rows, columns = sorted(node.args, key=self._is_matrix)
             if isinstance(columns, fx.Node) and not self._is_matrix(rows):
-                return self._scaled_matrix(self._known_matrix(columns), self._coefficient(rows))
-        return _Matrix(outers=((self._coefficient(node), _ONE),))
+                return self._algebra.scaled_matrix(self._known_matrix(columns), self._coefficient(rows))
+        return Matrix(outers=((self._coefficient(node), ONE),))
 
-    def _product(self, form: _Matrix | _Vector, factor: _Coefficient) -> _Matrix | _Vector:
-        if factor == _ONE:
-            return form
-        if isinstance(form, _Vector):
-            reads = tuple(_Read(r.state, r.is_before, r.query, self._times(factor, r.factor)) for r in form.reads)
-            return _Vector(reads, _ZERO if form.term == _ZERO else self._times(factor, form.term))
-        return self._scaled_matrix(form, factor)
-
-    def _scaled_matrix(self, form: _Matrix, factor: _Coefficient) -> _Matrix:
-        scale = _ZERO if form.scale == _ZERO else self._times(factor, form.scale)
-        is_rows = factor.rows == 1
-        lows = tuple(
-            _Low(low.state, low.a, low.column, self._times(factor, low.factor))
-            if is_rows
-            else _Low(low.state, low.a, self._times(factor, low.column), low.factor)
-            for low in form.lows
-        )
-        outers = tuple(
-            (key, self._times(factor, value)) if is_rows else (self._times(factor, key), value)
-            for key, value in form.outers
-        )
-        return _Matrix(form.state, scale, lows, outers)
-
-    def _outer(self, column: _Coefficient, row: _Vector) -> _Matrix:
-        if not all(read.is_before for read in row.reads):
-            raise NotParallel("a state reads another after its update")
-        lows = tuple(_Low(read.state, read.query, column, read.factor) for read in row.reads)
-        return _Matrix(None, _ZERO, lows, () if row.term == _ZERO else ((column, row.term),))
-
-    def _added(self, node: fx.Node, left: _Matrix | _Vector, right: _Matrix | _Vector) -> _Matrix | _Vector:
-        if isinstance(left, _Vector) and isinstance(right, _Vector):
-            return _Vector((*left.reads, *right.reads), self._plus(left.term, right.term))
-        if isinstance(left, _Vector) or isinstance(right, _Vector):
-            raise NotParallel(f"{self._quoted(node)} adds a vector to a matrix")
-        if None not in (left.state, right.state) and left.state != right.state:
-            raise NotParallel(f"{self._quoted(node)} adds two states")
-        lows = {(low.state, low.a, low.column): low for low in left.lows}
-        for low in right.lows:
-            same = lows.get((low.state, low.a, low.column))
-            factor = low.factor if same is None else self._plus(same.factor, low.factor)
-            lows[low.state, low.a, low.column] = replace(low, factor=factor)
-        outers = dict(left.outers)
-        for key, value in right.outers:
-            outers[key] = self._plus(outers[key], value) if key in outers else value
-        state = right.state if left.state is None else left.state
-        return _Matrix(state, self._plus(left.scale, right.scale), tuple(lows.values()), tuple(outers.items()))
-
-    def _summed(self, node: fx.Node) -> _Vector:
+    def _summed(self, node: fx.Node) -> Vector:
         """Returns the sum of the rows of a matrix: what a query reads."""
         (source,) = node.args
-        return _Vector((self._read(source),))
+        return Vector((self._read(source),))
 
-    def _read(self, node: Any) -> _Read:  # Any: as above
+    def _read(self, node: Any) -> Read:  # Any: as above
         """Returns the sum of the rows of a product that has a state as a factor."""
         if isinstance(node, fx.Node) and node in self._open:
-            return _Read(self._states.index(node), True, _ONE)
+            return Read(self._states.index(node), True, ONE)
         if node in self._next and self._next.index(node) in self._matrices:
-            return _Read(self._next.index(node), False, _ONE)
+            return Read(self._next.index(node), False, ONE)
         if isinstance(node, fx.Node) and node.target is operator.mul:
             left, right = node.args
             if isinstance(left, fx.Node) and not self._is_known(left):
@@ -561,8 +407,8 @@ class _Body:
             self._require_known(node, left)
             read, factor = self._read(right), self._coefficient(left)
             if factor.rows == 1:
-                return replace(read, factor=self._times(factor, read.factor))
-            return replace(read, query=self._times(factor, read.query))
+                return replace(read, factor=self._algebra.times(factor, read.factor))
+            return replace(read, query=self._algebra.times(factor, read.query))
         raise NotParallel(f"{self._quoted(node)} is no product of a state and what depends on none")
 
     def _collect(self, node: fx.Node) -> None:
@@ -570,11 +416,11 @@ class _Body:
         if self._is_known(node):
             return
         form = self._form_or_none(node)
-        if isinstance(form, _Vector):
+        if isinstance(form, Vector):
             for read in form.reads:
                 self._reads.setdefault((read.state, read.is_before, read.query), None)
             return
-        if isinstance(form, _Matrix):
+        if isinstance(form, Matrix):
             raise NotParallel(f"{self._quoted(node)} is read as a whole")
         for source in node.all_input_nodes:
             self._collect(source)
@@ -588,7 +434,7 @@ class _Body:
         if form.lows:
             (low,) = form.lows
             is_multiple = low.column == key  # which takes less time
-            a, b = low.a, low.factor if is_multiple else self._times(low.column, low.factor)
+            a, b = low.a, low.factor if is_multiple else self._algebra.times(low.column, low.factor)
         parts = [part for part in (form.scale, key, a, b) if part is not None]
         heads = max(1, *(part.heads for part in (*parts, *(query for _, _, query in queries))))
         if width is None or width % heads:
@@ -596,10 +442,10 @@ class _Body:
         if heads > _MOST_NARROW and width < 4 * heads:  # one position after the other takes less time
             raise NotParallel("nearly every column has a factor of its own")
 
-        def of_heads(part: _Coefficient | None) -> fx.Node | float | None:
-            return None if part is None else self._of_heads(part, heads)
+        def of_heads(part: Coefficient | None) -> fx.Node | float | None:
+            return None if part is None else self._algebra.of_heads(part, heads)
 
-        solved = self._call(
+        solved = self._algebra.call(
             runtime.matrix,
             self._positions,
             self._initial[index],
@@ -613,9 +459,9 @@ class _Body:
             tuple((is_before, of_heads(query)) for _, is_before, query in queries),
             name="states",
         )
-        self._last[index] = self._call(operator.getitem, solved, 0, name=f"{self._states[index].name}_last")
+        self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{self._states[index].name}_last")
         for place, query in enumerate(queries, start=1):
-            self._reads[query] = self._call(operator.getitem, solved, place, name="read")
+            self._reads[query] = self._algebra.call(operator.getitem, solved, place, name="read")
 
 
 def _without_axes(node: fx.Node) -> fx.Node:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 from archlang.backend.lower.chunk_batching import split_scan
-from archlang.backend.lower.code import Code, LoweredLoop, Setting, compile_graph
+from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.lower.lengths import (
     chunk_lengths,
     counted_chunks,
@@ -67,25 +67,32 @@ class PythonProgram:
     masked: tuple[tuple[int, ...], ...]
     inputs: tuple[Field, ...]
     result: Type
-    without: frozenset[str]
+    context: PassContext
     origin: Origin | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., PythonProgram], tuple[Graph, frozenset[str], Origin | None]]:
-        return lower, (self.graph, self.without, self.origin)  # functions compiled from text cannot be pickled
+    def __reduce__(self) -> tuple[Callable[..., PythonProgram], tuple[Any, ...]]:  # Any: the arguments of `lower`
+        # Functions compiled from text cannot be pickled.
+        return lower, (self.graph, self.context.without, self.origin, self.context.classes)
 
     def __deepcopy__(self, memo: object) -> PythonProgram:
         return self  # immutable
 
 
-def lower(graph: Graph, without: Collection[str] = (), origin: Origin | None = None) -> PythonProgram:
-    """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit."""
-    without = frozenset(without)
+def lower(
+    graph: Graph,
+    without: Collection[str] = (),
+    origin: Origin | None = None,
+    classes: Mapping[str, type[nn.Module]] | None = None,
+) -> PythonProgram:
+    """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit;
+    `classes` are those of the graph's instances, by their paths, from which passes take what they need to know."""
     graph = with_batch_sources(graph)
+    context = PassContext(graph.instances, classes or {}, frozenset(without))
     lengths = needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return PythonProgram(
         graph,
-        _Writer(_Attributes(graph), graph.region, "", True, without).write("forward", (), lengths),
+        _Writer(_Attributes(graph), graph.region, "", True, context).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
@@ -93,7 +100,7 @@ def lower(graph: Graph, without: Collection[str] = (), origin: Origin | None = N
         ),
         tuple(map(Field.of, inputs)),
         graph.region.types()[graph.region.results[0]],
-        without,
+        context,
         origin,
     )
 
@@ -147,18 +154,17 @@ class _Attributes:
 
 
 class _Writer:
-    """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth.
-    `without` names passes to omit."""
+    """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth."""
 
     def __init__(
-        self, attributes: _Attributes, region: Region, scope: str, is_outermost: bool, without: frozenset[str]
+        self, attributes: _Attributes, region: Region, scope: str, is_outermost: bool, context: PassContext
     ) -> None:
         self._attributes = attributes
         self._instances = attributes.graph.instances
         self._region = region
         self._scope = scope
         self._is_outermost = is_outermost
-        self._setting = Setting(attributes.graph.instances, without)
+        self._context = context
         self._code = fx.Graph()
         self._values: dict[str, Value] = {}
         self._parts: dict[str, Sequence[Value]] = {}
@@ -218,7 +224,7 @@ class _Writer:
             if isinstance(value, fx.Node) and identity in self._types
         }
         return compile_graph(
-            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), self._setting
+            name, title, self._code, self._origins, types, tuple(self._loops), tuple(extras), self._context
         )
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
@@ -360,13 +366,13 @@ class _Writer:
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._setting.without)
+        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._context)
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan):
             for name_of_pass, transform in (("batch_chunks", split_scan), ("parallel_scans", parallel_scan)):
-                if name_of_pass not in self._setting.without:
-                    transform(loop, self._setting)
+                if name_of_pass not in self._context.without:
+                    transform(loop, self._context)
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states

@@ -10,11 +10,10 @@ and all positions of others; a value may be among both."""
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from torch import fx, nn
@@ -26,8 +25,7 @@ from archlang.graph.operations import Arithmetic, Call
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all
 
-_LIBRARY = "archlang.blocks."
-_RANDOM = {"random", "training", "batch"}
+_RANDOM = {"random", "batch"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +60,24 @@ def fuse_rows(
     nodes: Mapping[str, Node],
     types: Mapping[str, Type],
     instances: Mapping[str, Instance],
+    classes: Mapping[str, type[nn.Module]],
     compiled: Callable[[str, fx.Graph, Mapping[str, Node]], Callable[..., Any]],
-) -> fx.Graph:
-    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph. `nodes` and
+) -> tuple[fx.Graph, dict[str, Rows], dict[str, str]]:
+    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph, these by the
+    names of the calls, and the values that make it necessary to hold a map as a whole, by the map's name. `nodes` and
     `types` are of the values of the graph, by their names."""
-    members = {member.node: member for node in graph.nodes if (member := _member(node, nodes, instances)) is not None}
-    groups = list(_groups(graph, members))
+    found = (_member(node, nodes, instances, classes) for node in graph.nodes)
+    members = {member.node: member for member in found if member is not None}
+    obstacles: dict[str, str] = {}
+    groups = list(_groups(graph, members, obstacles))
     if not groups:
-        return graph
-    return _Fusion(graph, members, types, nodes, compiled).write(groups)
+        return graph, {}, obstacles
+    return *_Fusion(graph, members, types, nodes, compiled).write(groups), obstacles
 
 
-def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, Instance]) -> _Member | None:
+def _member(
+    node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, Instance], classes: Mapping[str, type[nn.Module]]
+) -> _Member | None:
     origin = nodes.get(node.name)
     if origin is None or len(origin.types) != 1 or origin.regions:
         return None
@@ -87,54 +91,50 @@ def _member(node: fx.Node, nodes: Mapping[str, Node], instances: Mapping[str, In
         return None
     if set(instance.reads) == {"pointwise"} and not instance.lengths:
         return _Member(node, origin, everything, instance=instance) if origin.type.name == "map" else None
-    block = library_class(instance.python)
-    if block is None or not (rows := row_arguments(instance, block)):
-        return None
-    return _Member(node, origin, rows, block, instance)
+    block = classes.get(instance.path, nn.Module)
+    rows = row_arguments(instance, block)
+    return _Member(node, origin, rows, block, instance) if rows else None
 
 
-@cache
-def library_class(python: str) -> type[nn.Module] | None:
-    """Returns a class of the library; None if it has none of the name, which is reported when a module is built."""
-    if not python.startswith(_LIBRARY):
-        return None
-    module, _, name = python.partition(":")
-    try:
-        block: object = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        return None
-    return block if isinstance(block, type) and issubclass(block, nn.Module) else None
+def _is_lower(member: _Member, lower: Collection[fx.Node]) -> bool:
+    """Whether a map is 0 after the diagonal: its block has a static of the name `lower_if` that is true, or it is a
+    product with such a map."""
+    if member.origin.operation is Arithmetic.MULTIPLY:
+        return any(factor in lower for factor in member.node.args)
+    return member.instance is not None and bool(member.instance.statics.get(getattr(member.block, "lower_if", "")))
 
 
 # Groups
 
 
-def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member]) -> Iterator[_Group]:
-    """Yields the groups, none of which reads, by another value, what it computes."""
+def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member], obstacles: dict[str, str]) -> Iterator[_Group]:
+    """Yields the groups, none of which reads, by another value, what it computes; notes why maps are in none."""
     inner = {node for node, member in members.items() if member.is_map}
     while True:
-        while outside := {node for node in inner if not _is_inside(node, inner, members)}:
-            inner -= outside
+        while outside := {node: reader for node in inner if (reader := _obstacle(node, inner, members)) is not None}:
+            obstacles.update((node.name, reader.name) for node, reader in outside.items())
+            inner -= outside.keys()
         groups = _joined(inner, members)
         shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
         if not shared:
             yield from groups
             return
+        obstacles.update((map_.name, map_.name) for map_ in shared)
         inner -= shared
 
 
-def _is_inside(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> bool:
-    """Whether all that reads a map computes it by rows, and is no map that other values read."""
+def _obstacle(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> fx.Node | None:
+    """Returns what reads a map and does not compute it by rows, or is a map that other values read."""
     for user in node.users:
         reader = members.get(user)
         if reader is None or (reader.is_map and user not in inner):
-            return False
+            return user
         read = {index for index, argument in enumerate(user.args) if argument is node}
         if not read or not read <= reader.rows or node in user.kwargs.values():
-            return False
+            return user
         if reader.origin.type.lengths[:1] != members[node].origin.type.lengths[:1]:
-            return False
-    return bool(node.users)
+            return user
+    return None if node.users else node
 
 
 def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
@@ -187,8 +187,9 @@ class _Fusion:
         self._fused = fx.Graph()
         self._copies: dict[fx.Node, fx.Node] = {}
         self._group_of: dict[fx.Node, _Group] = {}
+        self._rows: dict[str, Rows] = {}
 
-    def write(self, groups: Sequence[_Group]) -> fx.Graph:
+    def write(self, groups: Sequence[_Group]) -> tuple[fx.Graph, dict[str, Rows]]:
         self._group_of = {node: group for group in groups for node in group.nodes()}
         order = {node: index for index, node in enumerate(self._graph.nodes)}
         for group in groups:
@@ -196,7 +197,7 @@ class _Fusion:
         for node in self._graph.nodes:
             if node not in self._group_of:
                 self._copy(node)
-        return self._fused
+        return self._fused, self._rows
 
     def _copy(self, node: fx.Node) -> fx.Node:
         """Copies a value after all that it is computed from."""
@@ -222,9 +223,12 @@ class _Fusion:
         chain = body.fused()
         fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
         slices, modules = tuple(body.slices), body.modules()
-        runtime = Rows(function, fused, body.chain, body.is_biased, slices, modules, body.width())
+        runtime = Rows(
+            function, fused, body.chain, body.is_biased, slices, modules, body.modules("training"), body.width()
+        )
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
+        self._rows[call.name] = runtime
         for index, node in enumerate(group.results):
             part = self._fused.create_node("call_function", operator.getitem, (call, index), {}, node.name)
             self._copies[node] = part
@@ -249,18 +253,28 @@ class _Body:
         self._limited = self._limited_lengths()
 
     def write(self, nodes: Sequence[fx.Node]) -> None:
+        lower: set[fx.Node] = set()  # the maps that are 0 after the diagonal
         for node in nodes:
             member = self._members[node]
+            if _is_lower(member, lower):
+                lower.add(node)
             arguments = tuple(self._argument(member, index, value) for index, value in enumerate(node.args))
             keywords = {name: self._mask(member, name, value) for name, value in node.kwargs.items()}
             if member.block is not None:
                 keywords["first_row"] = self._first_row
+                if node.args[0] in lower and "is_lower" in inspect.signature(member.block.forward).parameters:
+                    keywords["is_lower"] = True
             self.copies[node] = self.graph.create_node(node.op, node.target, arguments, keywords, node.name)
         self.graph.output(tuple(self.copies[node] for node in self._group.results))
 
-    def modules(self) -> tuple[str, ...]:
-        """Returns the modules that the body calls, in the module that runs it."""
-        return tuple(str(node.target) for node in self.copies if node.op == "call_module")
+    def modules(self, caveat: str = "") -> tuple[str, ...]:
+        """Returns the modules that the body calls, in the module that runs it; with a caveat, those that have it."""
+        called = (member for member in map(self._members.__getitem__, self.copies) if member.instance is not None)
+        return tuple(
+            str(member.node.target)
+            for member in called
+            if not caveat or (member.instance is not None and caveat in member.instance.caveats)
+        )
 
     def width(self) -> int:
         """Returns the largest number of features of the maps of the group."""

@@ -5,28 +5,33 @@
                                                 f = g_parts[1]
 
 The derivative of a slice writes a whole value, and those of several are added up; that of a cut is one concatenation.
-The class of a block that takes `width` features from `start` on has `in_scans = "part"`."""
+The class of a block that takes `width` features from `start` on has `acts_as = "part"`."""
 
 import operator
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from torch import fx
+from torch import fx, nn
 
-from archlang.backend.lower.row_blocks import library_class
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Call
 
 
-def cut_once(graph: fx.Graph, nodes: Mapping[str, Node], instances: Mapping[str, Instance]) -> fx.Graph:
+def cut_once(
+    graph: fx.Graph,
+    nodes: Mapping[str, Node],
+    instances: Mapping[str, Instance],
+    classes: Mapping[str, type[nn.Module]],
+) -> fx.Graph:
     """Returns the graph in which a value is cut once. `nodes` are those of its values, by their names."""
     slices: dict[fx.Node, dict[fx.Node, Instance]] = defaultdict(dict)
     for node in graph.nodes:
         origin = nodes.get(node.name)
-        if node.op == "call_module" and origin is not None and isinstance(origin.operation, Call):
-            instance = instances[origin.operation.instance]
-            if getattr(library_class(instance.python), "in_scans", "") == "part":
-                slices[node.args[0]][node] = instance
+        if node.op != "call_module" or origin is None or not isinstance(origin.operation, Call):
+            continue
+        path = origin.operation.instance
+        if getattr(classes.get(path), "acts_as", "") == "part":
+            slices[node.args[0]][node] = instances[path]
     cuts = {source: sizes for source, parts in slices.items() if (sizes := _sizes(list(parts.values())))}
     if not cuts:
         return graph

@@ -18,14 +18,19 @@ def print_torch(architecture: Architecture) -> str:
 
 
 def _bodies(code: Code) -> Iterator[str]:
+    for name, reader in code.obstacles.items():
+        by, reason = code.nodes.get(reader), "what it leads to reads it again"
+        if by is not None and by.span is not None and reader != name:
+            reason = visible(f"{_first_line(by)}, {by.span}, does not take it by rows")
+        yield f"# the map `{name}` is held as a whole: {reason}"
     for rows in code.rows:
         yield f"# rows of maps\n{_function(rows)}"
     for loop in code.loops:
         if loop.parallel is not None:
             title = f"# `self.{loop.name}` for all positions at once: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.parallel)}"
-        elif loop.one_by_one:
-            yield f"# `self.{loop.name}` runs step by step: {visible(loop.one_by_one)}"
+        elif loop.obstacle:
+            yield f"# `self.{loop.name}` runs step by step: {visible(loop.obstacle)}"
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:

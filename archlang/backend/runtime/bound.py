@@ -27,10 +27,11 @@ class Bound:
         return value
 
 
-def is_observed(module: nn.Module) -> bool:
-    """Returns whether a call of a module does more than its `forward`."""
+def is_observed(module: nn.Module, besides: type | tuple[()] = ()) -> bool:
+    """Returns whether a call of a module does more than its `forward`, besides hooks of a class."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return any(hooks) or module._compiled_call_impl is not None or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]  # torch's own
+    is_hooked = any(not isinstance(hook, besides) for registered in hooks for hook in registered.values())
+    return is_hooked or module._compiled_call_impl is not None or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]  # torch's own
 
 
 def bound(body: Body) -> Body:

@@ -30,17 +30,17 @@ class Positions:
     def cut(self, value: Float[Tensor, "p *d"]) -> Float[Tensor, "b n *d"]:
         return value.reshape(self.batch, self.length, *value.shape[1:])
 
-    def computed(self) -> Bool[Tensor, "b n"] | None:
+    def moves(self) -> Bool[Tensor, "b n"] | None:
         """Returns where a recurrence moves: at the first position too, for samples that have none."""
         if self.mask is None:
             return None
         return torch.cat((torch.ones_like(self.mask[:, :1]), self.mask[:, 1:]), 1)
 
-    def kept(self, last: Float[Tensor, "b *d"], state: Float[Tensor, "b *d"]) -> Float[Tensor, "b *d"]:
-        """Returns the last state, of samples that have a position."""
+    def last(self, state: Float[Tensor, "b *d"], initial: Float[Tensor, "b *d"]) -> Float[Tensor, "b *d"]:
+        """Returns the state after the last position, which is the initial one of samples that have no position."""
         if self.mask is None:
-            return last
-        return last.where(self.mask.any(1).reshape(-1, *[1] * (last.dim() - 1)), state)
+            return state
+        return state.where(self.mask.any(1).reshape(-1, *[1] * (state.dim() - 1)), initial)
 
     def filled(self, value: Float[Tensor, "b n *d"]) -> Float[Tensor, "p *d"]:
         """Returns a value with that of the first position at padding: 0 times the gradient there must not be NaN."""
@@ -77,13 +77,13 @@ def elementwise(
 ) -> tuple[Float[Tensor, "b *d"], Float[Tensor, "p *d"], Float[Tensor, "p *d"]]:
     """Returns the state after the last position, and the states before and after each, by s_i = a_i s_{i-1} + c_i."""
     factor, term = (_per_position(value, positions, state) for value in (a, c))
-    moves = positions.computed()
+    moves = positions.moves()
     if moves is not None:
         real = moves.reshape(*moves.shape, *[1] * (state.dim() - 1))
         factor, term = factor.where(real, 1), term.where(real, 0)
     after = elementwise_recurrence(factor, term, state)
     before = torch.cat((state[:, None], after[:, :-1]), 1)
-    return positions.kept(after[:, -1], state), positions.filled(before), positions.filled(after)
+    return positions.last(after[:, -1], state), positions.filled(before), positions.filled(after)
 
 
 def _per_position(value: Tensor | float, positions: Positions, state: Tensor) -> Tensor:
@@ -131,74 +131,78 @@ def matrix(
     elif decay != 1:
         decays = state.new_full((), decay).expand(*values.shape[:3], 1)
     is_regular = decays is None or holds(decays.detach() >= _LEAST_DECAY)
-    terms = (decays, of_heads(key), values, of_heads(a), of_heads(b, None if is_multiple else rows))
-    asked = [(is_before, of_heads(query)) for is_before, query in queries]
-    arguments = (positions.computed(), groups, *terms, asked, is_multiple)
-    last, reads = (_in_chunks if is_regular else _in_order)(*arguments)
+    terms = _Terms(
+        decays,
+        of_heads(key),
+        values,
+        of_heads(a),
+        of_heads(b, None if is_multiple else rows),
+        is_multiple,
+        [(is_before, of_heads(query)) for is_before, query in queries],
+        positions.moves(),
+    )
+    last, reads = terms.in_chunks(groups) if is_regular else terms.in_order(groups)
     # In a chunk, what is not finite at a position would reach those before it.
     if is_regular and not all(holds(result.detach().isfinite()) for result in (last, *reads)):
-        last, reads = _in_order(*arguments)
-    last = positions.kept(last.transpose(1, 2).flatten(2), state)
+        last, reads = terms.in_order(groups)
+    last = positions.last(last.transpose(1, 2).flatten(2), state)
     return last, *(positions.filled(read.transpose(1, 2).flatten(2)) for read in reads)
 
 
-def _in_chunks(
-    mask: Tensor | None,
-    state: Tensor,
-    decay: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    a: Tensor | None,
-    b: Tensor | None,
-    queries: Sequence[tuple[bool, Tensor]],
-    is_multiple: bool,
-) -> tuple[Tensor, list[Tensor]]:
-    from archlang.backend.runtime.linear_recurrence import linear_recurrence  # it imports the compiler of torch
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """The terms of a recurrence of `matrix` at each position, [b h n r] or [b h n e], of which None stands for 1 or
+    for no term, with the real positions."""
 
-    log_decay = None
-    if decay is not None:
-        log_decay = (decay if decay.dtype == torch.float64 else decay.float()).log()
-    last, reads = None, []
-    for is_before, query in queries or [(False, key)]:
-        # What is read before a position is what is read after the one before it.
-        asked = torch.cat((query[:, :, 1:], query[:, :, :1]), 2) if is_before else query
-        read, last = linear_recurrence(asked, key, value, log_decay, a, b, state=state, mask=mask)
-        if is_before:
-            read = torch.cat((query[:, :, :1].to(state.dtype) @ state, read[:, :, :-1]), 2)
-        reads.append(read)
-    assert last is not None
-    return last.to(state.dtype), reads
+    decay: Tensor | None
+    key: Tensor
+    value: Tensor
+    a: Tensor | None
+    b: Tensor | None
+    is_multiple: bool
+    queries: Sequence[tuple[bool, Tensor]]
+    mask: Tensor | None
 
+    def in_chunks(self, state: Tensor) -> tuple[Tensor, list[Tensor]]:
+        from archlang.backend.runtime.linear_recurrence import linear_recurrence  # it imports the compiler of torch
 
-def _in_order(
-    mask: Tensor | None,
-    state: Tensor,
-    decay: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    a: Tensor | None,
-    b: Tensor | None,
-    queries: Sequence[tuple[bool, Tensor]],
-    is_multiple: bool,
-) -> tuple[Tensor, list[Tensor]]:
-    """One position after the other, for decays that are 0 or below."""
-    reads: list[list[Tensor]] = [[] for _ in queries]
-    count = key.shape[2]
-    # Slices of one position each would write whole tensors in the backward pass.
-    decays, keys, values, columns, rows = (
-        (None,) * count if term is None else term.unbind(2) for term in (decay, key, value, b, a)
-    )
-    marks = (None,) * count if mask is None else mask.unbind(1)
-    asked = [query.unbind(2) for _, query in queries]
-    for index, (d, k, v, column, row, real) in enumerate(zip(decays, keys, values, columns, rows, marks, strict=True)):
-        before = state
-        state = before if d is None else before * d[..., None]
-        state = state + k[..., None] * v[:, :, None]
-        if row is not None:
-            erased = column * k if is_multiple else column
-            state = state + erased[..., None] * (row[:, :, None] @ before)
-        if real is not None:
-            state = state.where(real[:, None, None, None], before)
-        for (is_before, _), query, results in zip(queries, asked, reads, strict=True):
-            results.append((query[index][:, :, None] @ (before if is_before else state))[:, :, 0])
-    return state, [torch.stack(results, 2) for results in reads]
+        log_decay = None
+        if self.decay is not None:
+            log_decay = (self.decay if self.decay.dtype == torch.float64 else self.decay.float()).log()
+        last, reads = None, []
+        for is_before, query in self.queries or [(False, self.key)]:
+            # What is read before a position is what is read after the one before it.
+            moved = torch.cat((query[:, :, 1:], query[:, :, :1]), 2) if is_before else query
+            terms = (self.key, self.value, log_decay, self.a, self.b)
+            read, last = linear_recurrence(moved, *terms, state=state, mask=self.mask)
+            if is_before:
+                read = torch.cat((query[:, :, :1].to(state.dtype) @ state, read[:, :, :-1]), 2)
+            reads.append(read)
+        assert last is not None
+        return last.to(state.dtype), reads
+
+    def in_order(self, state: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Computes one position after the other, for decays that are 0 or below."""
+        reads: list[list[Tensor]] = [[] for _ in self.queries]
+        count = self.key.shape[2]
+        # Slices of one position each would write whole tensors in the backward pass.
+        positions = zip(
+            *((None,) * count if term is None else term.unbind(2) for term in (self.decay, self.a, self.b)),
+            self.key.unbind(2),
+            self.value.unbind(2),
+            (None,) * count if self.mask is None else self.mask.unbind(1),
+            zip(*(query.unbind(2) for _, query in self.queries), strict=True) if self.queries else ((),) * count,
+            strict=True,
+        )
+        for decay, a, b, key, value, is_real, queries in positions:
+            before = state
+            state = before if decay is None else before * decay[..., None]
+            state = state + key[..., None] * value[:, :, None]
+            if a is not None:
+                column = b * key if self.is_multiple else b
+                state = state + column[..., None] * (a[:, :, None] @ before)
+            if is_real is not None:
+                state = state.where(is_real[:, None, None, None], before)
+            for (is_before, _), query, results in zip(self.queries, queries, reads, strict=True):
+                results.append((query[:, :, None] @ (before if is_before else state))[:, :, 0])
+        return state, [torch.stack(results, 2) for results in reads]

@@ -90,8 +90,8 @@ def _expected_shape(call: CallTypes, arguments: Sequence[object]) -> list[int | 
             return None
         batch = value.shape[0]
         for dim, size in zip(axes, value.shape[1:], strict=True):
-            if dim.symbol is not None:
-                sizes.setdefault(dim.symbol, Dim.of(size))
+            if dim.symbol is not None and sizes.setdefault(dim.symbol, Dim.of(size)) != Dim.of(size):
+                return None  # some rows of a map
     return [batch, *(_size(dim, sizes) for dim in call.result.tensor_dims)]
 
 

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.runtime.bound import Bound, is_observed
 from archlang.backend.runtime.loops import resolve
+from archlang.backend.runtime.result_check import ResultCheck
 from archlang.backend.runtime.stacking import is_plain
 
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
@@ -22,6 +23,15 @@ _BLOCK_ON_GPU = 2**26
 _LEAST_ROWS = 64
 # The entries of maps beyond which training computes them again in the backward pass, instead of keeping them.
 _KEPT = 2**25
+
+
+@dataclass(frozen=True)
+class Range:
+    """The rows of a block, from `first` to `end`, and the columns that they read if those are up to the row."""
+
+    first: int
+    end: int
+    columns: slice
 
 
 @dataclass(frozen=True)
@@ -35,8 +45,8 @@ class Slice:
         if not isinstance(value, Tensor):
             return value
         if self.columns is not None:
-            end = min(taken.end, value.shape[self.columns])
-            value = value.narrow(self.columns, taken.column, end - taken.column)
+            begin, end, _ = taken.columns.indices(value.shape[self.columns])
+            value = value.narrow(self.columns, begin, end - begin)
         return value if self.rows is None else value.narrow(self.rows, taken.first, taken.end - taken.first)
 
     def cut(self, value: Any, taken: Range) -> tuple[Any, Any]:  # Any: as in `part`
@@ -45,15 +55,6 @@ class Slice:
             return self.part(value, taken), value
         cut: tuple[Tensor, Tensor] = _Cut.apply(value, self, taken)  # type: ignore[no-untyped-call]  # torch's own
         return cut
-
-
-@dataclass(frozen=True)
-class Range:
-    """The rows of a block, from `first` to `end`, and the first column that they read, of those up to the row."""
-
-    first: int
-    end: int
-    column: int
 
 
 class _Cut(torch.autograd.Function):
@@ -82,8 +83,8 @@ class Rows:
     """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
     arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
     `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
-    the last one first. `modules` are those that the bodies call, and `width` is the number of features of the widest
-    map."""
+    the last one first. `modules` are those that the bodies call, and `random` those of them that draw in training.
+    `width` is the number of features of the widest map."""
 
     body: Callable[..., tuple[Tensor, ...]]
     fused: Callable[..., tuple[Tensor, ...]] | None
@@ -91,46 +92,48 @@ class Rows:
     is_biased: bool
     slices: tuple[Slice, ...]
     modules: tuple[str, ...]
+    random: tuple[str, ...]
     width: int
 
     def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
         """Returns the function of this name that torch.fx can call."""
 
         def rows(owner: nn.Module | Bound, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
-            return self(owner.__self__ if isinstance(owner, Bound) else owner, values)
+            return self(owner.__self__ if isinstance(owner, Bound) else owner, 0, values)
 
         rows.__name__ = rows.__qualname__ = name
         rows.__module__ = "archlang"
         return rows
 
-    def __call__(self, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...]:
-        if not is_plain() or self._is_observed(owner):
-            return self.body(owner, 0, *values)
+    def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
+        """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
+        if not is_plain() or self._is_whole(owner):
+            return self.body(owner, seen, *values)
         n, columns, entries = self._sizes(values)
         reach = self._reach(owner)
         body = self.body if self.fused is None or reach is None else self.fused
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
         is_whole = reach == 0 and not self.is_biased
         if is_whole and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
-            return body(owner, 0, *values)
-        if entries <= block or n <= _LEAST_ROWS:
-            return body(owner, 0, *values)
+            return body(owner, seen, *values)
+        is_cut = not self.is_biased and any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_cut else 0
+        if (entries <= block or n <= _LEAST_ROWS) and not (window and seen):
+            return body(owner, seen, *values)
         size = min(n, max(_LEAST_ROWS, block * n // entries))
-        is_limited = reach and not self.is_biased and any(part.columns is not None for part in self.slices)
-        keeps = is_limited or entries <= _KEPT or not torch.is_grad_enabled()
+        keeps = window or entries <= _KEPT or not torch.is_grad_enabled()
         parts = []
         for first in range(0, n, size):
             end = min(n, first + size)
-            begin = max(0, min(first + 1 - reach, columns - 1)) if reach and is_limited else 0
-            rows = Range(first, end, begin)
-            cuts = [part.cut(value, rows) for part, value in zip(self.slices, values, strict=True)]
+            begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
+            taken = Range(first, end, slice(begin, seen + end))
+            cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
             sliced, values = zip(*cuts, strict=True)
+            arguments = (owner, seen + first - begin, *sliced)
             if keeps:
-                parts.append(body(owner, first - begin, *sliced))
+                parts.append(body(*arguments))
             else:
-                parts.append(
-                    checkpoint(body, owner, first - begin, *sliced, use_reentrant=False, preserve_rng_state=False)
-                )
+                parts.append(checkpoint(body, *arguments, use_reentrant=False, preserve_rng_state=False))
         return tuple(torch.cat(blocks, 1) for blocks in zip(*parts, strict=True))
 
     def _reach(self, owner: nn.Module) -> int | None:
@@ -160,6 +163,8 @@ class Rows:
                 columns = max(columns, value.shape[2])
         return rows.shape[1], columns, prod((rows.shape[0], rows.shape[1], columns, self.width))
 
-    def _is_observed(self, owner: nn.Module) -> bool:
-        """Whether anything observes the calls of a module, which then has to take all rows at once."""
-        return any(is_observed(resolve(owner, path.split("."))) for path in self.modules)
+    def _is_whole(self, owner: nn.Module) -> bool:
+        """Whether all rows are to be taken at once: anything observes the calls of a module, or one draws numbers."""
+        modules = {path: resolve(owner, path.split(".")) for path in self.modules}
+        is_random = any(modules[path].training for path in self.random)
+        return is_random or any(is_observed(module, ResultCheck) for module in modules.values())

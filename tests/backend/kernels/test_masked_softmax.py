@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.kernels import masked_softmax as module
-from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from tests.closeness import close
 
 NO_GPU = not torch.cuda.is_available()
@@ -45,13 +45,9 @@ def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: 
     torch.testing.assert_close(masked_softmax(logits, allowed), expected, atol=1e-12, rtol=0)
 
 
-def test_first_and_second_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
-    assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores())
-    assert torch.autograd.gradgradcheck(lambda logits: masked_softmax(logits, allowed), scores())
-
-
-def test_forward_mode_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
+def test_derivatives_are_those_of_numerical_differences(allowed: Tensor) -> None:
     assert torch.autograd.gradcheck(lambda logits: masked_softmax(logits, allowed), scores(), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda logits: masked_softmax(logits, allowed), scores())
 
 
 def test_transforms_of_torch_func_compute_the_plain_form(allowed: Tensor) -> None:
@@ -76,6 +72,19 @@ def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
     ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
     assert ours.dtype == torch.bfloat16
     close(ours, plainly)
+
+
+@pytest.mark.parametrize("first_row", [-1, 0, 7, 20])
+@pytest.mark.parametrize("columns", [24, 9])
+def test_the_softmax_of_rows_up_to_the_diagonal_is_that_with_a_mask(first_row: int, columns: int) -> None:
+    logits = torch.randn(2, 64, columns, dtype=torch.float64, requires_grad=True)
+    logits.data[:, :, -1] = torch.nan if first_row < 0 else 0
+    allowed = torch.ones(64, columns, dtype=torch.bool).tril(first_row)[:3]
+    rows = logits[:, :3]
+    ours, plainly = causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1)
+    assert torch.equal(ours, plainly)
+    gradient = torch.randn_like(ours)
+    assert torch.equal(*(torch.autograd.grad(result, logits, gradient)[0] for result in (ours, plainly)))
 
 
 @pytest.mark.parametrize("axis", [1, 2])

@@ -80,7 +80,7 @@ PARALLEL = {
         "emit sum(each(q) * memory) / (1 + each(abs(sum(q * norms))))",
     ),
     "a quotient by a read, which is 0 without positions": (
-        MATRIX, "memory <- memory * 0 + each(by_head(v)) * v emit v / sum(each(by_head(v)) * memory)"
+        MATRIX, "memory <- each(by_head(v)) * v emit v / sum(each(by_head(v)) * memory)"
     ),
     "a memory of two, of which one decays into the other": (
         "memory, other_memory",
@@ -92,6 +92,9 @@ PARALLEL = {
         "emit each(sum(by_head(v) * column))",
     ),
     "a change as a divisor": (VECTOR, "old = s s <- 0.5 * s + v emit v / (s - old)"),
+    "a function of 0": (
+        MATRIX, f"memory <- each(sigmoid(0 * small(v))) * memory + each(by_head(tanh(0 * v) + v)) * v {READ}"
+    ),
     "rows without heads": (MATRIX, "memory <- softmax(v) * memory + tanh(each(by_head(v)) + v) emit sum(memory)"),
     "a state that another one reads before its update": (
         "s, memory", f"memory <- 0.9 * memory + each(by_head(v)) * s s <- 0.5 * s + v {READ}"
@@ -103,6 +106,7 @@ ONE_BY_ONE = {
     "a state times itself": (VECTOR, "s <- 0.1 * s * s + v emit s", "0.1 * s * s"),
     "a function of a state": (VECTOR, "s <- tanh(key(s)) + v emit s", "tanh(key(s))"),
     "a divisor": (VECTOR, "s <- v / (3 + abs(s)) emit s", "abs(s)"),
+    "a factor of 0": (VECTOR, "s <- (0 * s) * gate(v) + v emit s", "it multiplies by 0"),
     "a linear map of a state": (VECTOR, "s <- 0.1 * key(s) + v emit s", "key(s)"),
     "each a factor of the other": (BOTH, "s <- u * s + v u <- 0.5 * u + s emit s", "is not affine in `u`"),
     "a gate that reads the memory": (
@@ -165,7 +169,7 @@ def require_equal(ours: Architecture, plain: Architecture, lengths: tuple[int, .
 def test_all_positions_at_once_equal_one_after_the_other(tmp_path: Path, name: str) -> None:
     ours, plain = modules(tmp_path, program(*PARALLEL[name]))
     (loop,) = ours.program.code.loops
-    assert loop.parallel is not None, loop.one_by_one
+    assert loop.parallel is not None, loop.obstacle
     require_equal(ours, plain)
 
 
@@ -175,15 +179,15 @@ def test_a_scan_that_is_not_affine_runs_step_by_step_and_says_why(tmp_path: Path
     ours, plain = modules(tmp_path, program(states, body))
     (loop,) = ours.program.code.loops
     assert loop.parallel is None
-    assert reason in loop.one_by_one
-    assert loop.one_by_one in print_torch(ours)
+    assert reason in loop.obstacle
+    assert loop.obstacle in print_torch(ours)
     require_equal(ours, plain, (7,))
 
 
 def test_a_division_by_0_is_left_to_the_run(tmp_path: Path) -> None:
     ours, _ = modules(tmp_path, program(VECTOR, "s <- s / 0 + v emit s"))
     (loop,) = ours.program.code.loops
-    assert loop.one_by_one == "it divides by 0"
+    assert loop.obstacle == "it divides by 0"
     assert not ours(torch.zeros(1, 2, dtype=torch.long)).isfinite().any()
 
 
@@ -239,7 +243,7 @@ def test_copies_transforms_and_half_precision_have_the_same_results(tmp_path: Pa
 def random_vector(chance: random.Random, depth: int, states: list[str]) -> str:
     """Returns a vector of 8 features, mostly such that affine states stay affine."""
     if depth == 0 or chance.random() < 0.2:
-        return chance.choice(["v", "gate(v)", "tanh(key(v))", "(0.3 - v)", "each(sigmoid(small(v)))", *states])
+        return chance.choice(["v", "gate(v)", "tanh(key(v))", "(0.3 - v)", "0 * v", "each(sigmoid(small(v)))", *states])
     left, right = (random_vector(chance, depth - 1, states) for _ in range(2))
     known = random_vector(chance, depth - 1, [])
     return chance.choice([
@@ -253,7 +257,8 @@ def random_vector(chance: random.Random, depth: int, states: list[str]) -> str:
 def random_column(chance: random.Random) -> str:
     return chance.choice([
         "each(by_head(unit_norm[2](key(v))))", "each(by_head(0.3 * tanh(gate(v))))", "each(0.3 * by_head(query(v)))",
-        "head_columns(0.5 * linear[4, bias = false](v))", "0.2 * each(by_head(v)) * each(by_head(sigmoid(v)))",
+        "0 * each(by_head(v))", "head_columns(0.5 * linear[4, bias = false](v))",
+        "0.2 * each(by_head(v)) * each(by_head(sigmoid(v)))",
     ])  # fmt: skip
 
 

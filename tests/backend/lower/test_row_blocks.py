@@ -72,6 +72,7 @@ BODIES = {
         "y = y0 + weigh(softmax_keys(scores[2](h, k) + mean(linear[2](h))), k)",
     "numbers": "y = weigh(softmax_keys((1 / 4) * scores(h, k) * -1 + -2), k) + weigh(-0.5 * scores(h, k), k)",
     "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
+    "weights that are dropped in training": "y = weigh(dropout[0.3](softmax_keys(scores[2](h, k))), k)",
     "rows that other rows change": "y = weigh(softmax_keys(convolve_map[2](scores[2](h, h))), h)",
     "what depends on the columns by their number only":
         "y = h * sum_keys(distances(h, h)) + weigh[causal = true](softmax_keys(distances(h, h)), h)",
@@ -137,10 +138,34 @@ def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str
     assert "rows_of_" not in print_torch(whole)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("weights over queries", "softmax_queries(scores[2](h, k))"),
+        ("a map read twice, one after the other", "what it leads to reads it again"),
+        ("a map whose transpose is read too", "transpose_map(s)"),
+    ],
+)
+def test_the_lowered_program_says_which_line_needs_a_whole_map(name: str, reason: str, build: Build) -> None:
+    by_rows, _ = build(BODIES[name])
+    assert any("is held as a whole" in line and reason in line for line in print_torch(by_rows).splitlines())
+
+
 def small_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     """Makes blocks of this many entries of a map, of one row at least."""
     monkeypatch.setattr(row_blocks, "_BLOCK", entries)
     monkeypatch.setattr(row_blocks, "_LEAST_ROWS", 1)
+
+
+def noted(block: type[nn.Module], sizes: list[int], axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Notes the size of an axis of what a block takes in each call, without a hook."""
+    original = block.forward
+
+    def forward(self: nn.Module, x: Tensor, **keywords: Any) -> Any:  # Any: those of the block
+        sizes.append(x.shape[axis])
+        return original(self, x, **keywords)
+
+    monkeypatch.setattr(block, "forward", forward)
 
 
 def saved(module: Architecture, length: int) -> int:
@@ -170,13 +195,7 @@ def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.Mon
     small_blocks(monkeypatch, 1)
     by_rows, _ = build(BODIES["a soft cap"])
     columns: list[int] = []
-    original = type(by_rows.get_submodule("softmax_keys")).forward
-
-    def noted(self: nn.Module, x: Tensor, **keywords: Any) -> Any:  # Any: those of the block
-        columns.append(x.shape[2])
-        return original(self, x, **keywords)
-
-    monkeypatch.setattr(type(by_rows.get_submodule("softmax_keys")), "forward", noted)
+    noted(type(by_rows.get_submodule("softmax_keys")), columns, 2, monkeypatch)
     by_rows(torch.randint(9, (1, 5)), torch.randint(9, (1, 6)))
     assert columns == [1, 2, 3, 4, 5]
 
@@ -202,18 +221,38 @@ def test_second_derivatives_are_those_of_whole_maps(build: Build, monkeypatch: p
     close(*second)
 
 
-def test_a_users_elementwise_block_is_computed_by_rows(compiled: Compiled) -> None:
+def test_a_block_that_draws_in_training_takes_all_rows_then(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch, 1)
+    by_rows, whole = build(BODIES["weights that are dropped in training"])
+    drawn = type(by_rows.get_submodule("dropout"))
+    rows: list[int] = []
+    noted(drawn, rows, 1, monkeypatch)
+    close(outcome(by_rows, False), outcome(whole, False))
+    close(outcome(by_rows.eval(), False), outcome(whole.eval(), False))
+    assert rows == [7, 7, *[1] * 7, 7]
+
+
+def test_a_users_elementwise_block_is_computed_by_rows(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch, 1)
     text = """
     extern block doubled(x: data[d]) -> data[d]
         reads x pointwise
         python "own:Doubled"
-    model m[d = 8](x: tokens[n]) -> logits[n, classes] {
+    model m[d = 8](x: tokens[n]) -> logits[n, vocab] {
         h = embed[d](x)
-        return linear[classes](weigh(softmax_keys(doubled(scores[2](h, h))), h))
+        s = softmax_keys[causal = true](doubled(scores[2](h, h)))
+        return linear[vocab](weigh[causal = true](s, h))
     }
     """
     module = compiled(text.replace("own:Doubled", f"{Path(__file__).stem}:Doubled"), plugins=True)
-    assert "rows_of_" in print_torch(module)
+    rows: list[int] = []
+    noted(Doubled, rows, 1, monkeypatch)
+    module(torch.randint(9, (1, 5)))
+    assert rows == [1] * 5
+    prompt = torch.randint(9, (2, 3))
+    written, expected = (module.decode(begin=prompt, limit=3, cache=cache) for cache in (True, False))
+    close(written.logits, expected.logits)
+    assert rows[5:10] == [1] * 5  # three of the prompt, and two tokens
 
 
 class Doubled(nn.Module):
