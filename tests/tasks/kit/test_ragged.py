@@ -6,7 +6,6 @@ import pytest
 from archlang.tasks.kit.ragged import Ragged, append, enclose, join, shift
 from tests.tasks.every import rows_of as rows
 
-
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
 
 

@@ -7,7 +7,6 @@ from archlang.tasks.kit.split import Form, Split, digest, join_splits
 from archlang.tasks.kit.task import Kind
 from tests.tasks.every import rows_of as rows
 
-
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
 FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)
 
