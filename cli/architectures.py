@@ -221,13 +221,14 @@ def diff(
         console.fail("both programs are `-`", "name a file for one of them", code=2)
     from archlang.compile import compile_named
     from archlang.reports.pictures.changes import describe_changes
+    from archlang.reports.pictures.formats import FORMATS, write_picture
 
+    console.require_suffix(out, FORMATS, "a picture")
     old = compile_named(text_or_path(before), model_before, None, {}, allow or ())
     new = compile_named(text_or_path(after), model, recipe, parse_sets(sets), allow or ())
     changes = describe_changes(old, new) or ("nothing changed",)
     console.out.write("\n".join(changes))
     if out is not None:
-        from archlang.reports.pictures.formats import write_picture
         from archlang.reports.pictures.picture import draw
         from archlang.reports.pictures.side_by_side import side_by_side
 

@@ -95,9 +95,10 @@ def train(
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from archlang.train.record.reading import has
+    from archlang.train.record.schemas import RESULTS
     from archlang.train.runs import training
     from archlang.train.runs.evaluation import explaining_stored_model
-    from archlang.train.runs.points import is_done
     from archlang.train.stop import Stop
 
     stop = Stop()
@@ -116,9 +117,8 @@ def train(
     after = ""
     if outcome.stopped:
         after = f" after {time_limit}" if stop.number is None and time_limit is not None else ""
-        rest = (
-            "the run was done before and keeps its results" if is_done(folder) else f"resume with `--resume {folder}`"
-        )
+        is_done = has(folder, RESULTS)
+        rest = "the run was done before and keeps its results" if is_done else f"resume with `--resume {folder}`"
         console.err.print(f"stopped{after} at step {outcome.step}; {rest}")
     if as_json:
         console.out.write_json(_outcome_json(outcome))

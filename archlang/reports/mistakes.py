@@ -11,7 +11,6 @@ class PageMachineError(PageError, MachineError):
     """A page, picture or table that this machine cannot draw."""
 
 
-unknown_picture_format = PageError.wording("`{path}` has no suffix of a picture", "use one of {suffixes}")
 not_written = PageError.wording(
     "{path} cannot be written: {reason}", "free some space or choose another file; no file was changed"
 )

@@ -52,9 +52,7 @@ class Watcher(Protocol):
     def due(self) -> bool:
         return False
 
-    def step(
-        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
-    ) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
         return
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
@@ -324,7 +322,7 @@ class Trainer:
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
-        self._watcher.step(step, self.total, float(loss), speed, depth, spared)
+        self._watcher.step(step, self.total, float(loss), speed, depth)
 
     def _depth(self) -> float | None:
         depth = self.module.mean_depth

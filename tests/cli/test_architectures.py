@@ -176,6 +176,7 @@ def test_a_block_is_drawn_by_its_name_and_called_a_block(programs: None) -> None
         ("show nothing.arch", 1, "no such file"),
         ("show .", 1, "it is a folder"),
         ("viz model.arch -o model.gif", 2, ".svg"),
+        ("diff model.arch model.arch -o model.gif", 2, ".svg"),
         ("report model.arch -o model.gif", 2, ".html"),
         ("viz blocks.arch", 1, "this file has no model"),
         ("viz blocks.arch", 1, "a block by `--model`; the blocks are `loops`, `other`"),

@@ -7,34 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from archlang.backend.architecture import Architecture
 from archlang.compile import build, compile_named
 from archlang.export.formats import export
 from archlang.export.mistakes import ExportError
-from archlang.plugins import Plugins
+from tests.export.plain.test_file import plugin_model
 from tests.unchecked_shapes import unchecked_shapes
-
-BLOCK = """
-import torch
-from torch import nn
-
-
-class Mine(nn.Module):
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
-
-    def forward(self, x, *, mask_n=None):
-        return {expression}
-"""
-PROGRAM = """extern block mine(x: seq[n, d]) -> seq[n, d]
-    python "{module}:Mine"
-
-model small[d = 4](x: tokens[n]) -> logits[classes] {{
-    h = embed[d](x)
-    repeat 2 {{ h <- tanh(h) }}
-    return h |> mine |> last |> linear[classes]
-}}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -43,33 +20,26 @@ def unchecked() -> Iterator[None]:
         yield
 
 
-def model_of(folder: Path, module: str, expression: str) -> Architecture:
-    (folder / f"{module}.py").write_text(BLOCK.format(expression=expression))
-    (folder / "small.arch").write_text(PROGRAM.format(module=module))
-    graph = compile_named(folder / "small.arch", "small", None, {"model.vocab": "5", "model.classes": "3"})
-    return build(graph, Plugins.read([folder / f"{module}.py"])).eval()
-
-
 @pytest.mark.parametrize(
-    ("suffix", "module", "expression", "reason"),
+    ("suffix", "expression", "reason"),
     [
-        pytest.param(".pt2", "of_sevens", "x if x.shape[1] % 7 == 0 else x + 1", r"% 7\) == 0", id="guard"),
-        pytest.param(".pt2", "of_three", "x if x.shape[1] != 3 else x + 1", "a length `n` with n != 3", id="number"),
-        pytest.param(".pt2", "of_seven", "x.reshape(-1, 7, 4).reshape(x.shape)", "its code fixes the length `n`",
+        pytest.param(".pt2", "x if x.shape[1] % 7 == 0 else x + 1", r"% 7\) == 0", id="guard"),
+        pytest.param(".pt2", "x if x.shape[1] != 3 else x + 1", "a length `n` with n != 3", id="number"),
+        pytest.param(".pt2", "x.reshape(-1, 7, 4).reshape(x.shape)", "its code fixes the length `n`",
                      id="constant", marks=pytest.mark.slow),
-        pytest.param(".pt2", "of_value", "x * int(x.sum())", "data-dependent", id="value", marks=pytest.mark.slow),
-        pytest.param(".onnx", "bessel", "torch.special.bessel_j0(x)", "No ONNX function found for .*bessel",
+        pytest.param(".pt2", "x * int(x.sum())", "data-dependent", id="value", marks=pytest.mark.slow),
+        pytest.param(".onnx", "torch.special.bessel_j0(x)", "No ONNX function found for .*bessel",
                      id="operation", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_a_block_that_torch_cannot_export_is_refused_at_its_line_with_the_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, module: str, expression: str, reason: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str, expression: str, reason: str
 ) -> None:
     if suffix == ".onnx":
         pytest.importorskip("onnxscript")
-    with pytest.raises(ExportError, match=rf"small\.arch:7:17: `mine` cannot be exported: .*{reason}") as refusal:
-        export(model_of(tmp_path, module, expression), tmp_path / f"model{suffix}")
+    with pytest.raises(ExportError, match=rf"m\.arch:5:27: `double` cannot be exported: .*{reason}") as refusal:
+        export(plugin_model(tmp_path, "math", expression).eval(), tmp_path / f"model{suffix}")
     assert not (tmp_path / f"model{suffix}").exists()
     assert "Suggested fixes" not in str(refusal.value)
     assert capsys.readouterr().err == ""

@@ -50,13 +50,6 @@ def test_a_signal_outside_of_a_training_cleans_up(number: signal.Signals) -> Non
     assert end.value.code == 128 + number
 
 
-def test_the_previous_handlers_are_restored() -> None:
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Stop().listening():
-        assert signal.getsignal(signal.SIGINT) is not before[0]
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-
-
 def test_a_thread_gets_no_signals_but_can_be_asked() -> None:
     stop = Stop()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from archlang.reports.files import write_file
 from archlang.reports.html import asset, render
-from archlang.reports.mistakes import library_missing, unknown_picture_format
+from archlang.reports.mistakes import library_missing
 from archlang.reports.pictures.box import CHARACTER_WIDTH, LINE_HEIGHT, PADDING, Box, label_text
 from archlang.reports.pictures.placement import PlacedBox, place_boxes, place_readably
 
@@ -212,10 +212,8 @@ FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
 
 
 def write_picture(box: Box, path: Path) -> None:
-    """Writes a picture.
+    """Writes a picture in the format of the path's suffix, which is one of `FORMATS`.
 
     Raises:
-        PageError: No format has this suffix, its library is missing, or the file cannot be written."""
-    if path.suffix not in FORMATS:
-        raise unknown_picture_format(path, FORMATS)
+        PageError: The library of the format is missing, or the file cannot be written."""
     write_file(path, FORMATS[path.suffix](box))

@@ -19,8 +19,7 @@ from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
-from archlang.train.record.reading import has
-from archlang.train.record.schemas import RESULTS, RunRecord, json_value
+from archlang.train.record.schemas import RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import Stop
@@ -72,11 +71,6 @@ def folder_name(plan: Plan, precision: str) -> str:
     description = json.dumps(json_value(run), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
-
-
-def is_done(folder: Path) -> bool:
-    """Returns whether the run of a folder has results."""
-    return has(folder, RESULTS)
 
 
 def make_folder(folder: Path, names: Iterable[str]) -> None:

@@ -37,7 +37,6 @@ class ProgressDisplay:
         self._console = console
         self._name = name
         self._accuracy = ""
-        self._spared: float | None = None
         self._latest: tuple[int, int, float, float, float | None] | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -71,17 +70,12 @@ class ProgressDisplay:
             _SECONDS_BETWEEN_LINES if self._bar is None else _SECONDS_BETWEEN_REDRAWS
         )
 
-    def step(
-        self, step: int, total: int, loss: float, rate: float, depth: float | None, spared: float | None = None
-    ) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
         """Shows a step.
 
         Args:
             rate: Steps per second.
-            depth: The mean steps of halting loops.
-            spared: The share of the steps of halting loops that were not computed because samples had halted. If it is
-                None, the previous share stays."""
-        self._spared = self._spared if spared is None else spared
+            depth: The mean steps of halting loops."""
         self._latest = step, total, loss, rate, depth
         # The line of the last step waits for its evaluation.
         if self._bar is not None or (self.due() and step < total):
@@ -90,9 +84,7 @@ class ProgressDisplay:
     def _show(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
         self._last = time.monotonic()
         facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
-        if depth is not None:
-            facts += f"  depth {depth:.1f}"
-            facts += f" ({self._spared:.0%} spared)" if self._spared else ""
+        facts += "" if depth is None else f"  depth {depth:.1f}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=step, facts=facts)
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from pathlib import Path
 
 from archlang.disk.limits import LARGEST_INTEGER
@@ -16,9 +15,7 @@ from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, read_record, read_results, read_timings
 from archlang.train.record.schemas import RESULTS, VERSIONS, EvaluationTiming, Results, StepTiming, VersionsRecord
-from archlang.train.runs.points import Point, folder_name, is_done
-
-_SECONDS_PER_HOUR = 3600
+from archlang.train.runs.points import Point, folder_name
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class TimeSpent:
     def sentence(self) -> str:
         """Returns the time as a sentence, rounded up to hundredths of an hour."""
         hours = [(self.core_hours, "core-hours"), (self.gpu_hours, "GPU-hours")]
-        amounts = " and ".join(f"{ceil(100 * count) / 100:.2f} {unit}" for count, unit in hours if count)
+        amounts = " and ".join(f"{math.ceil(100 * count) / 100:.2f} {unit}" for count, unit in hours if count)
         times_threads = ", on a CPU times the threads" if self.core_hours else ""
         return (
             f"Cost: at most {amounts or '0.00 core-hours'} of training in {self.runs} finished "
@@ -72,7 +69,7 @@ def time_spent(folders: Iterable[Path]) -> TimeSpent:
         else:
             gpu_seconds += seconds
         runs += 1
-    return TimeSpent(runs, core_seconds / _SECONDS_PER_HOUR, gpu_seconds / _SECONDS_PER_HOUR)
+    return TimeSpent(runs, core_seconds / 3600, gpu_seconds / 3600)
 
 
 def training_seconds(timings: Sequence[StepTiming]) -> float | None:
@@ -154,7 +151,7 @@ class TableRuns:
         return tuple(
             Point(names[id(plan)], plan, folder, self.device, self.precision, deadline)
             for plan in self.plan.plans
-            if not is_done(folder := self.run_folder(plan))
+            if not has(folder := self.run_folder(plan), RESULTS)
         )
 
     def cell_results(self) -> tuple[CellResult, ...]:

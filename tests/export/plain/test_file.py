@@ -122,7 +122,7 @@ class Double(nn.Module):
     def __init__(self, *, d: int) -> None:
         super().__init__()
 
-    def forward(self, x):
+    def forward(self, x, *, mask_n=None):
         return {expression}
 """
 PROGRAM = """extern block double(x: seq[n, d]) -> seq[n, d]

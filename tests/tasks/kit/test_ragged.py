@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.kit.ragged import Ragged, append, enclose, join, shift
-
-
-def rows(ragged: Ragged) -> list[list[int]]:
-    return [ragged[index].tolist() for index in range(len(ragged))]
-
+from tests.tasks.every import rows_of as rows
 
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
 

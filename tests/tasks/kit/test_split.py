@@ -5,11 +5,7 @@ import numpy as np
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split, digest, join_splits
 from archlang.tasks.kit.task import Kind
-
-
-def rows(ragged: Ragged) -> list[list[int]]:
-    return [ragged[index].tolist() for index in range(len(ragged))]
-
+from tests.tasks.every import rows_of as rows
 
 WORDS = Ragged.of([[3, 1], [], [2], [5, 6, 7]])
 FEATURES = Ragged.of([[[0.5, 1.0]], [[2.0, -1.0], [0.0, 3.0]]], dtype=np.float32)

@@ -10,7 +10,7 @@ from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.table import TableColumn
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.schemas import JointRecord, Results, SplitResult, StepTiming
-from archlang.train.runs.points import folder_name, is_done, make_folder, run_point
+from archlang.train.runs.points import folder_name, make_folder, run_point
 from archlang.train.runs.table import TableRuns, TimeSpent, column_value, memory_in_use, time_spent, training_seconds
 
 RESULTS = Results(
@@ -101,7 +101,6 @@ def test_finished_runs_are_not_repeated_and_have_values_or_a_damage(program: Pat
     first, second = runs.points()
     result = run_point(first)
     assert (result.error, result.stopped) == ("", False)
-    assert is_done(first.folder)
     assert runs.points() == (second,)
     cell = runs.cell_results()[0]
     results = json.loads((first.folder / "results.json").read_text())
