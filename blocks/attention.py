@@ -16,7 +16,7 @@ from archlang.backend.kernels.softmax_attention import scaled_dot_product_attent
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.backend.runtime.row_blocks import Range, Slice
 from archlang.backend.runtime.stacking import in_one_batch, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
@@ -376,8 +376,8 @@ class Attention(KeyedAttention):
         query, key, value = self._project(q, kv, mask_m, products)
         n, m = q.shape[1], kv.shape[1]
         y = self._mixed(self._attend(query, key, value, self._is_causal(n, m), mask_m), q, products)
-        if self.zero_padded and mask_n is not None:
-            y = y.masked_fill(~mask_n[..., None], 0.0)
+        if self.zero_padded:
+            y = real_only(y, mask_n)
         return dropout(y, self.output_dropout, self.training)
 
     def regime(self, total: int, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]) -> bool:

@@ -27,7 +27,7 @@ class Trials(Tally):
         return 1 - self.unhalted
 
 
-class BernoulliHalt(HaltingBlock, Weightless):
+class BernoulliHalt(Weightless, HaltingBlock):
     """Halts each sample by a probability that the model computes.
 
         p_t = λ_t Π_{k<t} (1 - λ_k),    and Π_{k<t} (1 - λ_k) at the last step

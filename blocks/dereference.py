@@ -61,7 +61,7 @@ class Dereference(nn.Module):
     ) -> Float[Tensor, "b t k*d"]:
         """Returns the reads of the steps from `begin`. `values` has the slots of each pointer, or of all pointers."""
         if self.causal:
-            w = w.masked_fill(~so_far(begin + w.shape[1], w.shape[3], w.device)[begin:, None], 0.0)
+            w = w.masked_fill(~so_far(begin, w.shape[1], w.shape[3], w.device)[:, :, None], 0.0)
         if not self.output:
             return (w @ values[0][:, None]).flatten(2)
         return torch.cat([output(w[:, :, i] @ values[i]) for i, output in enumerate(self.output)], dim=-1)

@@ -138,10 +138,7 @@ class PointerUnit(nn.Module):
             length = length.clamp(max=1)  # the memory has one slot at the first step
         slots = {"first": torch.zeros_like(length), "last": (length - 1).clamp(min=0), "middle": length // 2}
         bank = a.transpose(0, 1).reshape(b, n, bits) if self.scrambled else a
-        seen = None
-        if self.causal:
-            seen = so_far(begin + steps, n, a.device)[None, begin:]
-            seen = seen if mask_n is None else seen & mask_n[:, None]
+        seen = so_far(begin, steps, n, a.device, mask_n) if self.causal else None
         if not begin:
             starts = [slots[self._start(index)] for index in range(len(self.pointers))]
             rows = torch.arange(b, device=a.device)
@@ -245,6 +242,9 @@ def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] |
     return masked_softmax(scores, mask)
 
 
-def so_far(t: int, n: int, device: torch.device) -> Bool[Tensor, "t n"]:
-    """Returns the slots of a memory that grows by one slot per step: those up to each step."""
-    return torch.ones(t, n, dtype=torch.bool, device=device).tril()
+def so_far(
+    begin: int, steps: int, n: int, device: torch.device, mask_n: Bool[Tensor, "b n"] | None = None
+) -> Bool[Tensor, "_b t n"]:
+    """Returns the real slots of a memory that grows by one slot per step: those up to each step from `begin`."""
+    seen = torch.ones(steps, n, dtype=torch.bool, device=device).tril(begin)[None]
+    return seen if mask_n is None else seen & mask_n[:, None]

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.padded_division import real_only
 from archlang.blocks.weightless import Weightless
 
 
@@ -37,17 +38,15 @@ class Sum(Weightless):
     acts_as = "sum"
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
-        return x.sum(1) if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0).sum(1)
+        return real_only(x, mask_n).sum(1)
 
 
 class Mean(Weightless):
     """y = Σ_i x_i / n over the n real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
-        if mask_n is None:
-            return x.sum(1) / max(1, x.shape[1])
-        count = mask_n.sum(1, keepdim=True).clamp(min=1)
-        return x.masked_fill(~mask_n[..., None], 0.0).sum(1) / count
+        count = max(1, x.shape[1]) if mask_n is None else mask_n.sum(1, keepdim=True).clamp(min=1)
+        return real_only(x, mask_n).sum(1) / count
 
 
 class Max(Weightless):

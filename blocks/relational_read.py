@@ -121,7 +121,6 @@ class RelationalRead(nn.Module):
         """Returns the reads of the steps from `begin`."""
         seen = mask_n
         if self.causal:
-            seen = so_far(begin + p.shape[1], memory.shape[1], p.device)[None, begin:]
-            seen = seen if mask_n is None else seen & mask_n[:, None]
+            seen = so_far(begin, p.shape[1], memory.shape[1], p.device, mask_n)
         y: Tensor = self.read(p, real_only(memory, mask_n), seen)
         return y.flatten(2)

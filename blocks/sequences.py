@@ -4,14 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.positions import counted
 from archlang.blocks.weightless import Weightless
-
-
-def zero_padded(x: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
-    """Returns x with zeros at padding."""
-    return x if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0)
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:
@@ -35,7 +30,7 @@ class Shift(Weightless):
         zeros = x.new_zeros(b, abs(self.by), d)
         if self.by >= 0:
             return torch.cat((zeros, x), 1)[:, :n]
-        return torch.cat((zero_padded(x, mask_n), zeros), 1)[:, -self.by :]
+        return torch.cat((real_only(x, mask_n), zeros), 1)[:, -self.by :]
 
 
 class Slice(Weightless):
@@ -52,7 +47,7 @@ class Slice(Weightless):
         positions = torch.arange(self.start, self.start + self.length, device=x.device).expand(x.shape[0], -1)
         if self.start < 0:
             positions = positions + (x.shape[1] if mask_n is None else mask_n.sum(1, keepdim=True))
-        return states_at(zero_padded(x, mask_n), positions)
+        return states_at(real_only(x, mask_n), positions)
 
 
 class Append(Weightless):
@@ -86,7 +81,7 @@ class Pad(Weightless):
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
     ) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
         b, n, d = x.shape
-        y = torch.cat((x.new_zeros(b, self.before, d), zero_padded(x, mask_n), x.new_zeros(b, self.after, d)), 1)
+        y = torch.cat((x.new_zeros(b, self.before, d), real_only(x, mask_n), x.new_zeros(b, self.after, d)), 1)
         if mask_n is None:
             return y, None
         place = torch.arange(n + self.before + self.after, device=x.device)
@@ -120,7 +115,7 @@ class Gather(Weightless):
     ) -> Float[Tensor, "b m d"]:
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
-        return states_at(zero_padded(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
+        return states_at(real_only(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 
 class Transpose(Weightless):
