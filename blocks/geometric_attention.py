@@ -4,7 +4,7 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
@@ -13,7 +13,7 @@ from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.plain_geometric import plain_weights
 from archlang.backend.kernels.processor import has_kernel
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.padded_division import Mask, MaskM
 from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
 
@@ -75,7 +75,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
@@ -83,12 +83,7 @@ class GeometricAttention(KeyedAttention):
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
-        self,
-        q: Float[Tensor, "b n d"],
-        key: Float[Tensor, "b h m c"],
-        mask_m: Bool[Tensor, "b m"] | None,
-        start: int,
-        products: Products,
+        self, q: Float[Tensor, "b n d"], key: Float[Tensor, "b h m c"], mask_m: MaskM, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
         """Returns A of queries at the positions from `start`."""
         query = self._queries(q, products)
@@ -110,7 +105,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         value: Float[Tensor, "b h m c"],
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n c"]:
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
@@ -134,7 +129,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
@@ -148,7 +143,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.padded_division import MaskN
 from archlang.blocks.weightless import Weightless
 
 
@@ -50,7 +51,5 @@ class TopKPositions(Weightless):
 
     k: int
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         return largest(x.detach(), None if mask_n is None else mask_n[..., None], self.k, 1).to(x.dtype)

@@ -7,6 +7,8 @@ from torch import Tensor
 
 Mask = Bool[Tensor, "b _n"] | None
 """The mask of a length; None if all positions are real. A block gets those of all lengths of its arguments."""
+MaskN = Bool[Tensor, "b n"] | None
+MaskM = Bool[Tensor, "b m"] | None
 
 
 def divide(left: float, right: float) -> float:
