@@ -8,9 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.kernels import nearest_match as kernel
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.plain_geometric import plain_weights
+from archlang.backend.kernels.nearest_match import SHORT, match_weights
 from archlang.backend.kernels.processor import has_kernel
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.padded_division import Mask, MaskM
@@ -89,15 +88,7 @@ class GeometricAttention(KeyedAttention):
         query = self._queries(q, products)
         direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
-        # torch.compile traces the plain form, and transforms differentiate it.
-        if torch.compiler.is_compiling() or needs_plain_form():
-            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
-        elif key.shape[2] <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
-            weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif q.shape[1] == key.shape[2] and start == 0 and q.device.type == "cpu":
-            weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
-        else:
-            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
+        weights = match_weights(query, key, sides, mask_m, start, self.causal)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
     def by_kernel(
@@ -149,7 +140,7 @@ class GeometricAttention(KeyedAttention):
     ) -> Float[Tensor, "b n d"]:
         value = self._heads_of(self.value, "value", kv, products, mask_m)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.
-        if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
+        if value.is_cuda and value.shape[2] > SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)
         else:
             heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
