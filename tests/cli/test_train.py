@@ -169,6 +169,16 @@ def test_a_usage_error_exits_with_2(arguments: tuple[str, ...], archlang: Comman
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
+def test_another_number_of_processes_than_torchrun_has_started_is_a_usage_error(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    result = archlang("train", "tiny.arch", "--devices", "4")
+    assert result.code == 2
+    assert "torchrun has started 2, and `--devices` names 4" in result.err
+
+
 def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Command, folder: Path) -> None:
     (folder / "moods.tsv").write_text("text\tlabel\na b\tgood\nb\tbad\n")
     (folder / "moods.arch").write_text(
