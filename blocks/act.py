@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.block import MaskN
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.padded_division import MaskN
 from archlang.backend.runtime.stacking import is_stacked
 
 

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.backend.runtime.graph_loops import scan_steps
-from archlang.backend.runtime.padded_division import Mask, MaskN, real_only
 from archlang.blocks.pointer_unit import gated, over_slots
 
 

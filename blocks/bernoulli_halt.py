@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.padded_division import MaskN
-from archlang.blocks.weightless import Weightless
 
 
 @dataclass(kw_only=True)

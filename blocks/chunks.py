@@ -4,10 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.graph_loops import is_exporting
-from archlang.backend.runtime.padded_division import MaskN
 from archlang.backend.runtime.scans import StackedChunks
-from archlang.blocks.weightless import Weightless
 
 
 class Chunks(Weightless):

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.padded_division import Mask, MaskN, real_only
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.blocks.pointer_unit import so_far
 
 

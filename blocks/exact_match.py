@@ -3,8 +3,8 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import Weightless
 from archlang.backend.runtime.targets import TargetReader
-from archlang.blocks.weightless import Weightless
 
 
 class ExactMatch(Weightless, TargetReader):

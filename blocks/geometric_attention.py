@@ -11,8 +11,8 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.nearest_match import SHORT, match_weights
 from archlang.backend.kernels.processor import has_kernel
+from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.padded_division import Mask, MaskM
 from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
 

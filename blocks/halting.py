@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.block import MaskN, real_only
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.padded_division import MaskN, real_only
 
 
 @dataclass(kw_only=True)

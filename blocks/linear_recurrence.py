@@ -7,10 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
-from archlang.backend.runtime.padded_division import MaskN
 from archlang.blocks.attention import join_heads, split_heads
-from archlang.blocks.weightless import Weightless
 
 
 class _FromZero(Weightless):

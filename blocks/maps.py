@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.kernels.triangle import lower_triangle
-from archlang.backend.runtime.padded_division import Mask, MaskM, MaskN, real_only
+from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -24,7 +24,6 @@ from archlang.blocks.attention import (
 )
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
-from archlang.blocks.weightless import Weightless
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.runtime.block import Mask, MaskN
 from archlang.backend.runtime.graph_loops import scan_steps
-from archlang.backend.runtime.padded_division import Mask, MaskN
 
 
 class DotScore(nn.Module):

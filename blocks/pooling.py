@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import MaskN, real_only
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import MaskN, Weightless, real_only
 
 
 class First(Weightless):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.padded_division import Mask, MaskN
+from archlang.backend.runtime.block import Mask, MaskN
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:

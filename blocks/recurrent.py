@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
+from archlang.backend.runtime.block import Mask, MaskN, Weightless
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.padded_division import Mask, MaskN
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
-from archlang.blocks.weightless import Weightless
 
 
 def reverse(x: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b n d"]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.padded_division import Mask, MaskN, real_only
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.blocks.pointer_unit import over_slots, so_far
 
 

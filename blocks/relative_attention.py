@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
-from archlang.backend.runtime.padded_division import Mask, MaskM
 from archlang.blocks.attention import KeyedAttention, initialise_fused, join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 

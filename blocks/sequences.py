@@ -4,9 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import Mask, MaskM, MaskN, real_only
+from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.blocks.positions import counted
-from archlang.blocks.weightless import Weightless
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:

@@ -4,8 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.kernels.masked_softmax import masked_softmax
-from archlang.backend.runtime.padded_division import MaskN
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import MaskN, Weightless
 
 
 class Softmax(Weightless):

@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import MaskN
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import MaskN, Weightless
 
 
 def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:
