@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from archlang.backend.kernels.nearest_match import weights_of_long
+from archlang.backend.kernels.nearest_match import _OfLong, by_form
 from archlang.backend.kernels.plain_geometric import nearest_match
 from benchmarks.measure import Case, Group, Setting, Sides
 
@@ -37,7 +37,7 @@ def sort(q: Tensor, k: Tensor) -> Tensor:
 def run_sums(q: Tensor, k: Tensor) -> Tensor:
     """Returns the weights by the form that the block uses on a CPU for long sequences."""
     b, h, n, c = q.shape
-    return weights_of_long(q / c**0.5, k, q.new_zeros(b, n, 2 * h))
+    return by_form(_OfLong, q / c**0.5, k, q.new_zeros(b, n, 2 * h))
 
 
 FORMS: dict[str, Weigh] = {"sorted": sort, "running sums": run_sums}

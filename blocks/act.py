@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.block import MaskN
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import is_stacked
 
@@ -47,7 +48,7 @@ class Act(HaltingBlock):
         self.threshold = 1 - epsilon
         self.ponder = ponder
 
-    def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
+    def start(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
         live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
         dtype = torch.promote_types(state.dtype, torch.float32)
         padded: int | Tensor = max(1, state.shape[1])
@@ -67,7 +68,7 @@ class Act(HaltingBlock):
             padded=padded,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Ledger:
+    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
         assert isinstance(tally, Ledger)
         running = tally.live
         logit: Tensor = self.halt(tally.state).squeeze(-1)
@@ -100,9 +101,7 @@ class Act(HaltingBlock):
             padded=tally.padded,
         )
 
-    def _per_sample(
-        self, remainder: Float[Tensor, "b n"], mask: Bool[Tensor, "b n"] | None, padded: int | Tensor
-    ) -> Float[Tensor, " b"]:
+    def _per_sample(self, remainder: Float[Tensor, "b n"], mask: MaskN, padded: int | Tensor) -> Float[Tensor, " b"]:
         if self.ponder == "code" or mask is None:
             return remainder.sum(1) / padded
         return remainder.sum(1) / mask.sum(1).clamp(min=1)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Weightless
 
 
 class Elementwise(Weightless):

@@ -4,9 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from archlang.backend.runtime.block import Mask, Weightless
 from archlang.backend.runtime.graph_loops import is_exporting
-from archlang.backend.runtime.padded_division import Mask
-from archlang.blocks.weightless import Weightless
 
 
 class Addresses(Weightless):

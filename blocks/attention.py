@@ -13,10 +13,10 @@ from archlang.backend.kernels.dropout import dropout, is_drawn_here
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.kernels.processor import is_large_on_cpu
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
+from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.row_blocks import Range, Slice
 from archlang.backend.runtime.stacking import in_one_batch, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
@@ -62,14 +62,14 @@ class KeyedAttention(nn.Module):
         return split_heads(mapped(linear, name, x, products, mask), heads)
 
     def _keys_and_values(
-        self, kv: Float[Tensor, "b m e"], mask_m: Bool[Tensor, "b m"] | None, products: Products, start: int
+        self, kv: Float[Tensor, "b m e"], mask_m: MaskM, products: Products, start: int
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
         """Returns keys and values at the positions from `start`."""
         key = self._heads_of(self.key, "key", kv, products, mask_m)
         return key, self._heads_of(self.value, "value", kv, products, mask_m)
 
     def _cached(
-        self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: Bool[Tensor, "b m"] | None, products: Products
+        self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: MaskM, products: Products
     ) -> tuple[Float[Tensor, "b h _m c"], Float[Tensor, "b h _m c"]]:
         """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
         if cache.grows[1] or not cache.start:
@@ -89,13 +89,7 @@ def initialise_fused(key: nn.Linear, value: nn.Linear) -> None:
 
 
 def visible(
-    n: int,
-    m: int,
-    causal: bool,
-    mask_m: Bool[Tensor, "b m"] | None,
-    device: torch.device,
-    start: int = 0,
-    window: int = 0,
+    n: int, m: int, causal: bool, mask_m: MaskM, device: torch.device, start: int = 0, window: int = 0
 ) -> Bool[Tensor, "..."] | None:
     """Returns which of m keys each of n queries may attend to, or None if it is all keys: those at a distance below
     `window`, unless it is 0. The first query has the position `start`."""
@@ -270,11 +264,7 @@ class Attention(KeyedAttention):
                 nn.init.zeros_(linear.bias)
 
     def _project(
-        self,
-        q: Float[Tensor, "b n d"],
-        kv: Float[Tensor, "b m e"],
-        mask_m: Bool[Tensor, "b m"] | None,
-        products: Products = NO_PRODUCTS,
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], mask_m: MaskM, products: Products = NO_PRODUCTS
     ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b g m c"], Float[Tensor, "b g m c"]]:
         # Only differences of positions matter; the powers of ζ are smallest around 0.
         middle = kv.shape[1] // 2
@@ -290,12 +280,7 @@ class Attention(KeyedAttention):
         return self._encoded(_normed(query, self.query_norm), start - middle, 1)
 
     def _keys_and_values(
-        self,
-        kv: Float[Tensor, "b m e"],
-        mask_m: Bool[Tensor, "b m"] | None,
-        products: Products,
-        start: int,
-        middle: int = 0,
+        self, kv: Float[Tensor, "b m e"], mask_m: MaskM, products: Products, start: int, middle: int = 0
     ) -> tuple[Float[Tensor, "b g m c"], Float[Tensor, "b g m c"]]:
         if self.position == "absolute":
             kv = kv + sinusoid(counted(kv.shape[1], kv, start), kv.shape[2], self.base).to(kv.dtype)
@@ -325,7 +310,7 @@ class Attention(KeyedAttention):
         return self.causal
 
     def weights(
-        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: Bool[Tensor, "b m"] | None = None
+        self, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"], *, mask_m: MaskM = None
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, without dropout."""
         query, key, _ = self._project(q, kv, mask_m)
@@ -369,15 +354,15 @@ class Attention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_n: MaskN = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b n d"]:
         query, key, value = self._project(q, kv, mask_m, products)
         n, m = q.shape[1], kv.shape[1]
         y = self._mixed(self._attend(query, key, value, self._is_causal(n, m), mask_m), q, products)
-        if self.zero_padded and mask_n is not None:
-            y = y.masked_fill(~mask_n[..., None], 0.0)
+        if self.zero_padded:
+            y = real_only(y, mask_n)
         return dropout(y, self.output_dropout, self.training)
 
     def regime(self, total: int, q: Float[Tensor, "b n d"], kv: Float[Tensor, "b m e"]) -> bool:
@@ -390,7 +375,7 @@ class Attention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b k e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
@@ -421,7 +406,7 @@ class Attention(KeyedAttention):
         key: Float[Tensor, "b g m c"],
         value: Float[Tensor, "b g m c"],
         causal: bool,
-        mask_m: Bool[Tensor, "b m"] | None,
+        mask_m: MaskM,
         start: int = 0,
     ) -> Float[Tensor, "b h n c"]:
         n, m = query.shape[2], key.shape[2]
@@ -454,7 +439,7 @@ class Attention(KeyedAttention):
         query: Float[Tensor, "b h n c"],
         key: Float[Tensor, "b g m c"],
         value: Float[Tensor, "b g m c"],
-        mask_m: Bool[Tensor, "b m"] | None,
+        mask_m: MaskM,
         start: int,
     ) -> Float[Tensor, "b h n c"]:
         """Returns the heads, each block of queries with the keys that its windows have."""
@@ -470,7 +455,7 @@ class Attention(KeyedAttention):
         return torch.cat(heads, 2)
 
     def _masks(
-        self, query: Float[Tensor, "b h n c"], m: int, causal: bool, mask_m: Bool[Tensor, "b m"] | None, start: int
+        self, query: Float[Tensor, "b h n c"], m: int, causal: bool, mask_m: MaskM, start: int
     ) -> tuple[Float[Tensor, "..."], Bool[Tensor, "..."]]:
         """Returns what is added to the logits, -inf for hidden keys, and which queries have no keys.
 

@@ -5,12 +5,12 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.backend.runtime.graph_loops import scan_steps
-from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import gated, over_slots
 
 
@@ -36,7 +36,7 @@ class AttentiveGru(nn.Module):
         memory: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
         **_: Mask,
     ) -> Float[Tensor, "b t hidden"]:
         memory = real_only(memory, mask_n)
@@ -49,7 +49,7 @@ class AttentiveGru(nn.Module):
         memory: Float[Tensor, "b n d"],
         start: Float[Tensor, "b hidden"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
         **_: Mask,
     ) -> Float[Tensor, "b t hidden"]:
         memory = real_only(memory, mask_n)
@@ -63,7 +63,7 @@ class AttentiveGru(nn.Module):
         x: Float[Tensor, "b t e"],
         memory: Float[Tensor, "b n d"],
         h: Float[Tensor, "b hidden"],
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> tuple[Float[Tensor, "b t hidden"], Float[Tensor, "b t n"]]:
         """Returns h_t and softmax_n(e_n) of the steps after the state h.
 

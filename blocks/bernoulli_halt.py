@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.blocks.weightless import Weightless
 
 
 @dataclass(kw_only=True)
@@ -38,7 +38,7 @@ class BernoulliHalt(Weightless, HaltingBlock):
 
     evaluation: str
 
-    def start(self, state: Float[Tensor, "b 1"], mask: Bool[Tensor, "b n"] | None) -> Trials:
+    def start(self, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
         ones = torch.ones(len(state), dtype=torch.promote_types(state.dtype, torch.float32), device=state.device)
         live = ones.bool()
         return Trials(
@@ -53,7 +53,7 @@ class BernoulliHalt(Weightless, HaltingBlock):
             gathered=torch.zeros_like(ones)[:, None],
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b 1"], mask: Bool[Tensor, "b n"] | None) -> Trials:
+    def advance(self, tally: Tally, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
         assert isinstance(tally, Trials)
         live, remaining = tally.live, tally.unhalted
         chance = state[:, 0].to(remaining.dtype)

@@ -11,10 +11,11 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from archlang.backend.runtime.block import MaskN
 from archlang.backend.runtime.initial_weights import reads_initial_weights
 from archlang.backend.runtime.stacking import model_by_model
 from archlang.disk.folder import Folder
@@ -74,7 +75,7 @@ class Bert(nn.Module):
         if has_files:
             _load_weights(Path(folder), self.network)
 
-    def forward(self, x: Int[Tensor, "b n"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Int[Tensor, "b n"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         if x.shape[1] > self.positions:
             raise BertError(
                 f"a sample has {x.shape[1]} tokens, and this BERT has {self.positions} positions",

@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.scans import StackedChunks
-from archlang.blocks.weightless import Weightless
 
 
 class Chunks(Weightless):
@@ -36,7 +36,7 @@ class Chunks(Weightless):
         return self.length(total)
 
     def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
     ) -> list[tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]] | StackedChunks:
         length = self.length(x.shape[1])
         if is_exporting():
@@ -49,7 +49,7 @@ class Chunks(Weightless):
         return list(zip(parts, torch.split(mask_n, length, dim=1), strict=True))
 
 
-def stacked_chunks(x: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, length: int) -> StackedChunks:
+def stacked_chunks(x: Float[Tensor, "b n d"], mask_n: MaskN, length: int) -> StackedChunks:
     """Returns the chunks of a length, of which the last are padded: there are at least two, because torch compiles one
     as a constant."""
     n = x.shape[1]

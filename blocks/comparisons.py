@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Weightless
 
 
 class Greater(Weightless):

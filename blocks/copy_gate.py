@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Weightless
 
 
 class CopyGate(Weightless):

@@ -3,8 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import Mask
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Mask, Weightless
 
 
 class CumulativeSum(Weightless):

@@ -1,11 +1,11 @@
 """The memory slots that pointers point at."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.padded_division import Mask, real_only
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.blocks.pointer_unit import so_far
 
 
@@ -31,12 +31,7 @@ class Dereference(nn.Module):
             nn.init.zeros_(output.get_parameter("bias"))
 
     def forward(
-        self,
-        w: Float[Tensor, "b t k n"],
-        memory: Float[Tensor, "b n d"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        **_: Mask,
+        self, w: Float[Tensor, "b t k n"], memory: Float[Tensor, "b n d"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b t k*d"]:
         memory = real_only(memory, mask_n)
         return self._read(w, [value(memory) for value in self.value] or [memory], 0)
@@ -47,7 +42,7 @@ class Dereference(nn.Module):
         w: Float[Tensor, "b t k n"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
         **_: Mask,
     ) -> Float[Tensor, "b t k*d"]:
         memory = real_only(memory, mask_n)
@@ -61,7 +56,7 @@ class Dereference(nn.Module):
     ) -> Float[Tensor, "b t k*d"]:
         """Returns the reads of the steps from `begin`. `values` has the slots of each pointer, or of all pointers."""
         if self.causal:
-            w = w.masked_fill(~so_far(begin + w.shape[1], w.shape[3], w.device)[begin:, None], 0.0)
+            w = w.masked_fill(~so_far(begin, w.shape[1], w.shape[3], w.device)[:, :, None], 0.0)
         if not self.output:
             return (w @ values[0][:, None]).flatten(2)
         return torch.cat([output(w[:, :, i] @ values[i]) for i, output in enumerate(self.output)], dim=-1)

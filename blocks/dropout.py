@@ -4,7 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.kernels.dropout import dropout
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Weightless
 
 
 class Dropout(Weightless):

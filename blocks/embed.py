@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask
 
 
 class Embed(nn.Module):

@@ -3,11 +3,11 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import Weightless
 from archlang.backend.runtime.targets import TargetReader
-from archlang.blocks.weightless import Weightless
 
 
-class ExactMatch(TargetReader, Weightless):
+class ExactMatch(Weightless, TargetReader):
     """y = 1 if the prediction of x is the target in every scored position, else 0; 0 in evaluation"""
 
     def forward(self, x: Float[Tensor, "b *n d"], **masks: Bool[Tensor, "b _"] | None) -> Float[Tensor, "b 1"]:

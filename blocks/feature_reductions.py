@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from archlang.backend.runtime.block import Weightless
 from archlang.blocks.group_norms import grouped
-from archlang.blocks.weightless import Weightless
 
 
 class GroupReduction(Weightless):

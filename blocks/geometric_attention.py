@@ -4,16 +4,15 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.kernels import nearest_match as kernel
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.plain_geometric import plain_weights
+from archlang.backend.kernels.nearest_match import SHORT, match_weights
 from archlang.backend.kernels.processor import has_kernel
+from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import needs_plain_form
 from archlang.blocks.attention import KeyedAttention, join_heads
 
@@ -75,7 +74,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
@@ -83,26 +82,13 @@ class GeometricAttention(KeyedAttention):
         return self._weights(q, key, mask_m, self.offset, products)
 
     def _weights(
-        self,
-        q: Float[Tensor, "b n d"],
-        key: Float[Tensor, "b h m c"],
-        mask_m: Bool[Tensor, "b m"] | None,
-        start: int,
-        products: Products,
+        self, q: Float[Tensor, "b n d"], key: Float[Tensor, "b h m c"], mask_m: MaskM, start: int, products: Products
     ) -> Float[Tensor, "b h n m"]:
         """Returns A of queries at the positions from `start`."""
         query = self._queries(q, products)
         direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
         sides = self.direction_scale * direction + self.score_bias
-        # torch.compile traces the plain form, and transforms differentiate it.
-        if torch.compiler.is_compiling() or needs_plain_form():
-            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
-        elif key.shape[2] <= kernel.SHORT and q.device.type in ("cpu", "cuda"):
-            weights = kernel.weights_of_short(query, key, sides, mask_m, start, self.causal)
-        elif q.shape[1] == key.shape[2] and start == 0 and q.device.type == "cpu":
-            weights = kernel.weights_of_long(query, key, sides, mask_m, self.causal)
-        else:
-            weights = plain_weights(query, key, sides, mask_m, start, self.causal)
+        weights = match_weights(query, key, sides, mask_m, start, self.causal)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
     def by_kernel(
@@ -110,7 +96,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         value: Float[Tensor, "b h m c"],
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n c"]:
         """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
@@ -134,7 +120,7 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
@@ -148,13 +134,13 @@ class GeometricAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         value = self._heads_of(self.value, "value", kv, products, mask_m)
         # The score matrices of few keys are small, and few products of torch take less time than the kernel.
-        if value.is_cuda and value.shape[2] > kernel.SHORT and has_kernel(value.dtype) and not needs_plain_form():
+        if value.is_cuda and value.shape[2] > SHORT and has_kernel(value.dtype) and not needs_plain_form():
             heads = self.by_kernel(q, kv, value, mask_m, products)
         else:
             heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value

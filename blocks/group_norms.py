@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import Weightless
 
 
 def grouped(x: Float[Tensor, "*b d"], groups: int) -> Float[Tensor, "*b _g _c"]:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.backend.runtime.block import MaskN, real_only
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.padded_division import real_only
 
 
 @dataclass(kw_only=True)
@@ -54,12 +54,12 @@ class _Halt(HaltingBlock):
     # Whether each position has a probability of its own.
     per_position = True
 
-    def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b ... d"]:
+    def _pool(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b ... d"]:
         """Returns the state that a probability is computed from."""
         raise NotImplementedError
 
     def _halt(
-        self, before: Float[Tensor, "b n d"], after: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None
+        self, before: Float[Tensor, "b n d"], after: Float[Tensor, "b n d"], mask: MaskN
     ) -> Float[Tensor, "b ..."]:
         """Returns â of the state before the body."""
         features = self._pool(before, mask)
@@ -77,7 +77,7 @@ class _Halt(HaltingBlock):
         """Returns the number of steps that a growing sequence may take at `total` positions."""
         return min(total + 1, limit) if self.length_cap else limit
 
-    def start(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Account:
+    def start(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
         if mask is None:
             mask = state.new_ones(state.shape[:2], dtype=torch.bool)
         live = mask if self.per_position else mask.any(1)
@@ -100,7 +100,7 @@ class _Halt(HaltingBlock):
             cost=zeros,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Account:
+    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
         assert isinstance(tally, Account)
         step = tally.step + 1
         halt = self._halt(tally.state, state, mask)
@@ -137,7 +137,7 @@ class _Halt(HaltingBlock):
             cost=cost,
         )
 
-    def _per_sample(self, cost: Float[Tensor, "b ..."], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+    def _per_sample(self, cost: Float[Tensor, "b ..."], mask: MaskN) -> Float[Tensor, " b"]:
         if not self.per_position:
             return cost
         if mask is None:
@@ -157,7 +157,7 @@ class TokenHalt(_Halt):
     the threshold is discarded; n real positions allow n + 1 steps; the ponder weighs α_{l-1} by l and the remaining
     probability by the number of steps, whereas Eq. 8 weighs α_l by l and ignores the rest (`ponder = equation`)."""
 
-    def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
+    def _pool(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b n d"]:
         return state
 
 
@@ -178,7 +178,7 @@ class GlobalHalt(_Halt):
         super().__init__(threshold=threshold, transition=transition, length_cap=length_cap, ponder=ponder, d=d)
         self.per_position = causal
 
-    def _pool(self, state: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b ... d"]:
+    def _pool(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b ... d"]:
         real = state.new_ones(state.shape[:2]) if mask is None else mask.to(state.dtype)
         total = real_only(state, mask)
         if self.per_position:

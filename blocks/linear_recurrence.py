@@ -3,13 +3,13 @@
 from math import sqrt
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.block import MaskN, Weightless
 from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
 from archlang.blocks.attention import join_heads, split_heads
-from archlang.blocks.weightless import Weightless
 
 
 class _FromZero(Weightless):
@@ -25,12 +25,12 @@ class _FromZero(Weightless):
     def _scaled(self, q: Float[Tensor, "b h n c"]) -> Float[Tensor, "b h n c"]:
         return (self.scale or sqrt(self.heads / self.d)) * q
 
-    def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n e"]:
+    def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: MaskN) -> Float[Tensor, "b n e"]:
         y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
         return join_heads(y)
 
     def extend(
-        self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: MaskN = None
     ) -> Float[Tensor, "b n e"]:
         state = cache.tensors.get("state")
         y, cache.tensors["state"] = linear_recurrence(*self._terms(*inputs), state=state, mask=mask_n)
@@ -56,7 +56,7 @@ class LinearAttention(_FromZero):
         v: Float[Tensor, "b n e"],
         log_decay: Float[Tensor, "b n _g"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> Float[Tensor, "b n e"]:
         return self._run(q, k, v, log_decay, mask_n=mask_n)
 
@@ -81,12 +81,7 @@ class Retention(_FromZero):
         return self._scaled(q), k, v, log_decay, None, None
 
     def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b n d"], v: Float[Tensor, "b n e"], *, mask_n: MaskN = None
     ) -> Float[Tensor, "b n e"]:
         return self._run(q, k, v, mask_n=mask_n)
 
@@ -109,7 +104,7 @@ class DeltaRule(_FromZero):
         v: Float[Tensor, "b n e"],
         beta: Float[Tensor, "b n _h"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> Float[Tensor, "b n e"]:
         return self._run(q, k, v, beta, mask_n=mask_n)
 
@@ -133,7 +128,7 @@ class GatedDeltaRule(DeltaRule):
         beta: Float[Tensor, "b n _h"],
         log_decay: Float[Tensor, "b n _h"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> Float[Tensor, "b n e"]:
         return self._run(q, k, v, beta, log_decay, mask_n=mask_n)
 
@@ -157,14 +152,14 @@ class LinearRecurrence(Weightless):
         b: Float[Tensor, "b n d"],
         state: Float[Tensor, "b _k e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> Float[Tensor, "b n e"]:
         q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b, state))
         y, _ = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(y)
 
     def extend(
-        self, cache: BlockCache, *inputs: Float[Tensor, "b _n _d"], mask_n: Bool[Tensor, "b n"] | None = None
+        self, cache: BlockCache, *inputs: Float[Tensor, "b _n _d"], mask_n: MaskN = None
     ) -> Float[Tensor, "b n e"]:
         q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in inputs)
         state = cache.tensors.get("state", state)
@@ -186,7 +181,7 @@ class LinearRecurrenceState(Weightless):
         b: Float[Tensor, "b n d"],
         state: Float[Tensor, "b _k e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
     ) -> Float[Tensor, "b _k e"]:
         k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (k, v, log_decay, a, b, state))
         _, last = linear_recurrence(k, k, v, log_decay, a, b, state=state, mask=mask_n)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.kernels.triangle import lower_triangle
-from archlang.backend.runtime.padded_division import Mask, real_only
+from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -24,7 +24,6 @@ from archlang.blocks.attention import (
 )
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
-from archlang.blocks.weightless import Weightless
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -37,7 +36,7 @@ def heads_last(x: Float[Tensor, "b h n m"]) -> Float[Tensor, "b n m h"]:
 
 
 def allowed_keys(
-    x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int = 0, window: int = 0
+    x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int = 0, window: int = 0
 ) -> Bool[Tensor, "..."] | None:
     """Returns the entries whose column is real and, if `causal`, not after their row, and at a distance below `window`
     unless it is 0; None if all are. The first row is that of the position `first_row`."""
@@ -49,9 +48,7 @@ def allowed_keys(
     return near if allowed is None else near & allowed
 
 
-def only(
-    x: Float[Tensor, "b h n m"], causal: bool, mask_m: Bool[Tensor, "b m"] | None, first_row: int
-) -> Float[Tensor, "b h n m"]:
+def only(x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     if hides_keys(causal, x.shape[3], first_row):
         x = lower_triangle(x, first_row)
@@ -106,7 +103,7 @@ class SoftmaxKeys(Weightless):
     window: int
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
         n, m = x.shape[2:]
@@ -132,7 +129,7 @@ class SinkSoftmaxKeys(Weightless):
         sinks: Float[Tensor, "b h"],
         *,
         first_row: int = 0,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
@@ -151,7 +148,7 @@ class MaskedSoftmaxKeys(Weightless):
         keep: Float[Tensor, "b n m k"],
         *,
         first_row: int = 0,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         x, kept = heads_first(x), heads_first(keep) > 0
@@ -162,9 +159,7 @@ class MaskedSoftmaxKeys(Weightless):
 class SoftmaxQueries(Weightless):
     """y_ij = exp(x_ij) / Σ_l exp(x_lj), over real rows"""
 
-    def forward(
-        self, x: Float[Tensor, "b n m h"], *, mask_n: Bool[Tensor, "b n"] | None = None, **_: Mask
-    ) -> Float[Tensor, "b n m h"]:
+    def forward(self, x: Float[Tensor, "b n m h"], *, mask_n: MaskN = None, **_: Mask) -> Float[Tensor, "b n m h"]:
         rows = masked_softmax(x.permute(0, 3, 2, 1), None if mask_n is None else mask_n[:, None, None])
         return rows.permute(0, 3, 2, 1)
 
@@ -195,7 +190,7 @@ class Weigh(Weightless):
         bias: Float[Tensor, "b n m _h"] | None,
         *,
         first_row: int,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
@@ -230,7 +225,7 @@ class Weigh(Weightless):
         *,
         first_row: int = 0,
         is_lower: bool = False,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
     ) -> Float[Tensor, "b h n m"]:
         """Returns a at the positions that are read; with `is_lower`, it is 0 after the diagonal."""
         return only(heads_first(a), self.causal and not is_lower, mask_m, first_row)
@@ -242,7 +237,7 @@ class Weigh(Weightless):
         *,
         first_row: int = 0,
         is_lower: bool = False,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
         weights = self.weights(a, v, first_row=first_row, is_lower=is_lower, mask_m=mask_m)
@@ -272,7 +267,7 @@ class SumKeys(Weightless):
     causal: bool
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
     ) -> Float[Tensor, "b n h"]:
         return only(heads_first(x), self.causal, mask_m, first_row).sum(-1).transpose(1, 2)
 
@@ -286,7 +281,7 @@ class CumulativeSumKeys(Weightless):
     causal: bool
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = only(heads_first(x), self.causal, mask_m, first_row)
         if self.exclusive:
@@ -322,7 +317,7 @@ class TopKKeys(Weightless):
     causal: bool
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x.detach())
         return heads_last(largest(x, allowed_keys(x, self.causal, mask_m, first_row), self.k, 3).to(x.dtype))

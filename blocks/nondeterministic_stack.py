@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask
 
 
 class NondeterministicStack(nn.Module):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.runtime.block import Mask, MaskN
 from archlang.backend.runtime.graph_loops import scan_steps
-from archlang.backend.runtime.padded_division import Mask
 
 
 class DotScore(nn.Module):
@@ -101,12 +101,7 @@ class PointerUnit(nn.Module):
         self.hidden = hidden
 
     def forward(
-        self,
-        a: Float[Tensor, "b n bits"],
-        inputs: Float[Tensor, "b t e"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        **_: Mask,
+        self, a: Float[Tensor, "b n bits"], inputs: Float[Tensor, "b t e"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b t pointers n"]:
         """Returns w."""
         return self._walk(a, inputs.shape[1], mask_n, 0, {})
@@ -117,18 +112,13 @@ class PointerUnit(nn.Module):
         a: Float[Tensor, "b n bits"],
         inputs: Float[Tensor, "b t e"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
         **_: Mask,
     ) -> Float[Tensor, "b t pointers n"]:
         return self._walk(a, inputs.shape[1], mask_n, cache.start, cache.tensors)
 
     def _walk(
-        self,
-        a: Float[Tensor, "b n bits"],
-        steps: int,
-        mask_n: Bool[Tensor, "b n"] | None,
-        begin: int,
-        tensors: dict[str, Tensor],
+        self, a: Float[Tensor, "b n bits"], steps: int, mask_n: MaskN, begin: int, tensors: dict[str, Tensor]
     ) -> Float[Tensor, "b t pointers n"]:
         """Returns w of `steps` steps after the first `begin` steps, whose final state is in `tensors`, and updates
         `tensors`."""
@@ -138,10 +128,7 @@ class PointerUnit(nn.Module):
             length = length.clamp(max=1)  # the memory has one slot at the first step
         slots = {"first": torch.zeros_like(length), "last": (length - 1).clamp(min=0), "middle": length // 2}
         bank = a.transpose(0, 1).reshape(b, n, bits) if self.scrambled else a
-        seen = None
-        if self.causal:
-            seen = so_far(begin + steps, n, a.device)[None, begin:]
-            seen = seen if mask_n is None else seen & mask_n[:, None]
+        seen = so_far(begin, steps, n, a.device, mask_n) if self.causal else None
         if not begin:
             starts = [slots[self._start(index)] for index in range(len(self.pointers))]
             rows = torch.arange(b, device=a.device)
@@ -157,7 +144,7 @@ class PointerUnit(nn.Module):
         return self.starts[index % len(self.starts)]
 
     def _last_so_far(
-        self, a: Float[Tensor, "b n bits"], mask_n: Bool[Tensor, "b n"] | None, begin: int, steps: int
+        self, a: Float[Tensor, "b n bits"], mask_n: MaskN, begin: int, steps: int
     ) -> Float[Tensor, "b t bits"]:
         """Returns the last address of a growing memory at each of `steps` steps after the first `begin`."""
         b, n, bits = a.shape
@@ -173,7 +160,7 @@ class PointerUnit(nn.Module):
         bank: Float[Tensor, "b n bits"],
         steps: int,
         seen: Bool[Tensor, "_b t n"] | None,
-        mask_n: Bool[Tensor, "b n"] | None,
+        mask_n: MaskN,
         ends: Float[Tensor, "b t bits"] | None = None,
     ) -> tuple[Float[Tensor, "b t k n"], Float[Tensor, "b t k hidden"], Float[Tensor, "k b bits"], Tensor]:
         """Returns w and h of `steps` steps of all pointers, and their final p and h. p is computed from `bank`. `ends`
@@ -245,6 +232,7 @@ def over_slots(scores: Float[Tensor, "b *t n"], mask: Bool[Tensor, "_b *_t n"] |
     return masked_softmax(scores, mask)
 
 
-def so_far(t: int, n: int, device: torch.device) -> Bool[Tensor, "t n"]:
-    """Returns the slots of a memory that grows by one slot per step: those up to each step."""
-    return torch.ones(t, n, dtype=torch.bool, device=device).tril()
+def so_far(begin: int, steps: int, n: int, device: torch.device, mask_n: MaskN = None) -> Bool[Tensor, "_b t n"]:
+    """Returns the real slots of a memory that grows by one slot per step: those up to each step from `begin`."""
+    seen = torch.ones(steps, n, dtype=torch.bool, device=device).tril(begin)[None]
+    return seen if mask_n is None else seen & mask_n[:, None]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask, MaskN
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
@@ -92,7 +92,7 @@ class StartEnd(nn.Module):
         self.end = nn.Parameter(torch.randn(d))
 
     def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
     ) -> tuple[Float[Tensor, "b n+2 d"], Bool[Tensor, "b n+2"] | None]:
         b, n, d = x.shape
         start = self.start.to(x.dtype).expand(b, 1, d)

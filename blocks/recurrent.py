@@ -4,20 +4,19 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
+from archlang.backend.runtime.block import Mask, MaskN, Weightless
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
-from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
-from archlang.blocks.weightless import Weightless
 
 
-def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
+def reverse(x: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b n d"]:
     """Reverses the real positions of each sample; padding stays at the end."""
     if mask is None:
         return x.flip(1)
@@ -83,9 +82,7 @@ def _scanned(
 class Reverse(Weightless):
     """y_i = x_{n-1-i} for a sample of n real positions"""
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         return reverse(x, mask_n)
 
 
@@ -139,9 +136,7 @@ class BiLstm(_BiLstmLayers):
 
     Schuster, Paliwal, "Bidirectional recurrent neural networks", IEEE Transactions on Signal Processing 1997."""
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n hidden"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n hidden"]:
         return torch.cat(self._layers(x, mask_n)[-1], dim=-1)
 
 
@@ -157,9 +152,7 @@ class BiLstmFinal(_BiLstmLayers):
         self.first = First(d=hidden // 2)
         self.last = Last(d=hidden // 2)
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b hidden"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b hidden"]:
         layers = self._layers(x, mask_n)
         ahead, back = layers[-1]
         end = self.first(back, mask_n=mask_n)

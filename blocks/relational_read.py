@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.padded_division import Mask, real_only
+from archlang.backend.runtime.block import Mask, MaskN, real_only
 from archlang.blocks.pointer_unit import over_slots, so_far
 
 
@@ -93,12 +93,7 @@ class RelationalRead(nn.Module):
             self.read = CosineRead(reads, k, d, hidden, dropout)
 
     def forward(
-        self,
-        p: Float[Tensor, "b t k"],
-        memory: Float[Tensor, "b n d"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        **_: Mask,
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b t {self.reads}*d"]:
         return self._read(p, memory, mask_n, 0)
 
@@ -108,7 +103,7 @@ class RelationalRead(nn.Module):
         p: Float[Tensor, "b t k"],
         memory: Float[Tensor, "b n d"],
         *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
+        mask_n: MaskN = None,
         **_: Mask,
     ) -> Float[Tensor, "b t {self.reads}*d"]:
         if cache.grows[1]:
@@ -116,12 +111,11 @@ class RelationalRead(nn.Module):
         return self._read(p, memory, mask_n, cache.start)
 
     def _read(
-        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None, begin: int
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: MaskN, begin: int
     ) -> Float[Tensor, "b t {self.reads}*d"]:
         """Returns the reads of the steps from `begin`."""
         seen = mask_n
         if self.causal:
-            seen = so_far(begin + p.shape[1], memory.shape[1], p.device)[None, begin:]
-            seen = seen if mask_n is None else seen & mask_n[:, None]
+            seen = so_far(begin, p.shape[1], memory.shape[1], p.device, mask_n)
         y: Tensor = self.read(p, real_only(memory, mask_n), seen)
         return y.flatten(2)

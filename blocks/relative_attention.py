@@ -4,15 +4,15 @@ from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products
-from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.attention import KeyedAttention, initialise_fused, join_heads, split_heads, visible
 from archlang.blocks.positions import counted, sinusoid
 
@@ -108,7 +108,7 @@ class RelativeAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A, before dropout."""
@@ -123,7 +123,7 @@ class RelativeAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
@@ -168,7 +168,7 @@ class RelativeAttention(KeyedAttention):
         q: Float[Tensor, "b n d"],
         kv: Float[Tensor, "b m e"],
         *,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        mask_m: MaskM = None,
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:

@@ -7,9 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask, Weightless
 from archlang.blocks.positions import counted
-from archlang.blocks.weightless import Weightless
 
 
 class Rotation(Weightless):

@@ -4,14 +4,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.blocks.positions import counted
-from archlang.blocks.weightless import Weightless
-
-
-def zero_padded(x: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
-    """Returns x with zeros at padding."""
-    return x if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0)
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:
@@ -28,14 +22,12 @@ class Shift(Weightless):
 
     by: int
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         b, n, d = x.shape
         zeros = x.new_zeros(b, abs(self.by), d)
         if self.by >= 0:
             return torch.cat((zeros, x), 1)[:, :n]
-        return torch.cat((zero_padded(x, mask_n), zeros), 1)[:, -self.by :]
+        return torch.cat((real_only(x, mask_n), zeros), 1)[:, -self.by :]
 
 
 class Slice(Weightless):
@@ -46,25 +38,18 @@ class Slice(Weightless):
     start: int
     length: int
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b length d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b length d"]:
         positions = torch.arange(self.start, self.start + self.length, device=x.device).expand(x.shape[0], -1)
         if self.start < 0:
             positions = positions + (x.shape[1] if mask_n is None else mask_n.sum(1, keepdim=True))
-        return states_at(zero_padded(x, mask_n), positions)
+        return states_at(real_only(x, mask_n), positions)
 
 
 class Append(Weightless):
     """y = [x_0; …; x_{n - 1}; y_0; …; y_{m - 1}] of the real positions; padding stays at the end"""
 
     def forward(
-        self,
-        x: Float[Tensor, "b n d"],
-        y: Float[Tensor, "b m d"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        mask_m: Bool[Tensor, "b m"] | None = None,
+        self, x: Float[Tensor, "b n d"], y: Float[Tensor, "b m d"], *, mask_n: MaskN = None, mask_m: MaskM = None
     ) -> tuple[Float[Tensor, "b n+m d"], Bool[Tensor, "b n+m"] | None]:
         both = torch.cat((x, y), 1)
         if mask_n is None and mask_m is None:
@@ -83,10 +68,10 @@ class Pad(Weightless):
     after: int
 
     def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
     ) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
         b, n, d = x.shape
-        y = torch.cat((x.new_zeros(b, self.before, d), zero_padded(x, mask_n), x.new_zeros(b, self.after, d)), 1)
+        y = torch.cat((x.new_zeros(b, self.before, d), real_only(x, mask_n), x.new_zeros(b, self.after, d)), 1)
         if mask_n is None:
             return y, None
         place = torch.arange(n + self.before + self.after, device=x.device)
@@ -111,16 +96,11 @@ class Gather(Weightless):
     """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position"""
 
     def forward(
-        self,
-        x: Float[Tensor, "b n d"],
-        at: Float[Tensor, "b m 1"],
-        *,
-        mask_n: Bool[Tensor, "b n"] | None = None,
-        **_: Mask,
+        self, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b m d"]:
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
-        return states_at(zero_padded(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
+        return states_at(real_only(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 
 class Transpose(Weightless):

@@ -1,10 +1,10 @@
 """Softmax over features, and over positions."""
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.kernels.masked_softmax import masked_softmax
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import MaskN, Weightless
 
 
 class Softmax(Weightless):
@@ -17,7 +17,5 @@ class Softmax(Weightless):
 class SoftmaxPositions(Weightless):
     """y_i = exp(x_i) / Σ_j exp(x_j), over the real positions; 0 at padding"""
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         return masked_softmax(x, None if mask_n is None else mask_n[..., None], 1)

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.runtime.block import Mask
 from archlang.backend.runtime.graph_loops import scan_steps
-from archlang.backend.runtime.padded_division import Mask
 
 
 class StackRnn(nn.Module):

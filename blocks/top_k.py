@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.blocks.weightless import Weightless
+from archlang.backend.runtime.block import MaskN, Weightless
 
 
 def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:
@@ -50,7 +50,5 @@ class TopKPositions(Weightless):
 
     k: int
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         return largest(x.detach(), None if mask_n is None else mask_n[..., None], self.k, 1).to(x.dtype)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.padded_division import Mask
+from archlang.backend.runtime.block import Mask
 from archlang.blocks.embed import Embed
 
 

@@ -28,7 +28,7 @@ def test_check_returns_diagnostics_for_every_program(name: str, tmp_path: Path) 
     ("name", "codes"),
     [
         ("unknown conditionals", {"E0228"}),
-        ("nested statics", {"E0115", "E0417"}),
+        ("nested statics", {"E0115", "E0303"}),
         ("states in nested scans", set()),
         ("a long path after a leak", {"E0501"}),
         ("recipes in a chain", {"E0228", "W0203", "W0208"}),

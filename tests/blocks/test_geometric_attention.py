@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.kernels import nearest_match as kernel
 from archlang.backend.kernels.plain_geometric import nearest_match
-from archlang.blocks import geometric_attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from tests.blocks.conftest import agree
 from tests.closeness import close, same_gradients
@@ -146,7 +146,7 @@ def test_many_keys_have_the_weights_and_gradients_of_the_plain_form(
     x = torch.randn(3, 70, 8, dtype=torch.float64, requires_grad=True)
     mask = torch.arange(70) < torch.tensor([70, 5, 1])[:, None]
     fast = block.weights(x, x, mask_m=mask)
-    monkeypatch.setattr(geometric_attention, "needs_plain_form", lambda: True)
+    monkeypatch.setattr(kernel, "needs_plain_form", lambda: True)
     same_gradients(fast, block.weights(x, x, mask_m=mask), [x, *block.parameters()])
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime import linear_recurrence as kernel
 from archlang.blocks import linear_recurrence as blocks
 from tests.blocks.conftest import agree
@@ -145,15 +144,3 @@ def test_a_recurrence_begins_with_its_state(strength: float, mask: Tensor | None
 
     inputs = [x.detach() for x in inputs[1:]]
     agree(blocks.LinearRecurrenceState(heads=HEADS, d=D, e=E), last, *inputs, state.detach(), mask_n=mask)
-
-
-@each_rule
-def test_decoding_carries_the_state(case: Case) -> None:
-    _, block, _, _, draw = case
-    inputs = draw(7)
-    cache = BlockCache(grows=(True,) * len(inputs))
-    parts = []
-    for start, end in ((0, 3), (3, 4), (4, 7)):
-        cache.start = start
-        parts.append(block.extend(cache, *(x[:, start:end] for x in inputs)))  # type: ignore[operator]
-    torch.testing.assert_close(torch.cat(parts, 1), block(*inputs), atol=1e-12, rtol=1e-12)

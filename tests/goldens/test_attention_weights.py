@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.blocks.attention import Attention
 from archlang.blocks.maps import AlibiBias
+from tests.blocks.test_attention import attention
 from tests.goldens.golden import Golden, Program, close, gradients_close, output_close
 
 USE = "use archlang.models.attention_weights\n"
@@ -119,11 +119,7 @@ def test_alibi(golden: Golden) -> None:
     program = Program(text(inputs, call, "v"), golden, {})
     compare(golden, program(*inputs.values()))
     # As a position of attention, whose linear maps are parts of the identity.
-    block = Attention(
-        heads=heads, position="alibi", causal=True, dropout=0.0, output_dropout=0.0, head_dim=0,
-        causal_rule="always", padded="zero", init="torch", kv_heads=heads, window=0, scale=0.0, softcap=0.0,
-        qk_norm=False, sinks=False, bias=False, gate="none", base=1e4, d=width, e=2 * width,
-    ).to(golden.dtype)  # fmt: skip
+    block = attention(heads=heads, position="alibi", causal=True, init="torch", d=width, e=2 * width).to(golden.dtype)
     identity = torch.eye(width, dtype=golden.dtype)
     with torch.no_grad():
         for name, weight in (("query", identity), ("output", identity)):

@@ -364,7 +364,8 @@ class Expressions:
         if self.style.causal or self.chance.happens(0.5):
             if kind.width not in ("d", "2 * d"):
                 return value
-            return Value(f"absolute_positions({value.text})", kind, value.free)
+            block = self.chance.choice(("absolute_positions", "learned_positions[6]"))
+            return Value(f"{block}({value.text})", kind, value.free)
         if self.chance.happens(0.3):
             return Value(f"reverse(tanh(reverse({value.text})))", kind)
         return Value(f"reverse({value.text})", kind)

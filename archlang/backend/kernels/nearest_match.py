@@ -18,13 +18,13 @@ from torch import Tensor
 
 from archlang.backend.kernels.derivatives import plain_gradients
 from archlang.backend.kernels.plain_geometric import plain_weights
-from archlang.backend.runtime.stacking import in_one_batch
+from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form
 
 # The number of keys up to which the form for few keys is faster; its work grows with the third power of the number.
 SHORT = 64
 
 
-def weights_of_short(
+def match_weights(
     query: Float[Tensor, "b h n c"],
     key: Float[Tensor, "b h m c"],
     sides: Float[Tensor, "b n _s"],
@@ -32,31 +32,26 @@ def weights_of_short(
     offset: int = 0,
     causal: bool = False,
 ) -> Float[Tensor, "b h n m"]:
-    """Returns the weights of the logits q · k + s, for few keys. Query i has the position i + offset.
-
-    `sides` has s for keys to the left of all heads, then s for keys to the right of all heads."""
-    return _weights(_OfShort, query, key, sides, mask_m, offset, causal)
-
-
-def weights_of_long(
-    query: Float[Tensor, "b h n c"],
-    key: Float[Tensor, "b h n c"],
-    sides: Float[Tensor, "b n _s"],
-    mask_n: Bool[Tensor, "b n"] | None = None,
-    causal: bool = False,
-) -> Float[Tensor, "b h n n"]:
-    """Returns the same weights for many keys, at the positions of the queries. Denormal numbers become 0."""
-    return _weights(_OfLong, query, key, sides, mask_n, 0, causal)
+    """Returns `plain_weights` of the same arguments by the fastest form."""
+    # torch.compile traces the plain form, and transforms differentiate it.
+    if torch.compiler.is_compiling() or needs_plain_form():
+        return plain_weights(query, key, sides, mask_m, offset, causal)
+    n, m, device = query.shape[2], key.shape[2], query.device.type
+    if m <= SHORT and device in ("cpu", "cuda"):
+        return by_form(_OfShort, query, key, sides, mask_m, offset, causal)
+    if n == m and offset == 0 and device == "cpu":
+        return by_form(_OfLong, query, key, sides, mask_m, offset, causal)
+    return plain_weights(query, key, sides, mask_m, offset, causal)
 
 
-def _weights(
+def by_form(
     form: Any,  # torch types no autograd function
     query: Tensor,
     key: Tensor,
     sides: Tensor,
-    mask_m: Bool[Tensor, "b m"] | None,
-    offset: int,
-    causal: bool,
+    mask_m: Bool[Tensor, "b m"] | None = None,
+    offset: int = 0,
+    causal: bool = False,
 ) -> Tensor:
     # The sums need at least single precision.
     wide = torch.promote_types(query.dtype, torch.float32)
@@ -180,7 +175,8 @@ def _places(n: int, m: int, offset: int, causal: bool, dtype: torch.dtype, devic
 
 class _OfLong(torch.autograd.Function):
     """Computes the sum over nearer keys as the difference of a cumulative sum at a key and at its mirror image, as in
-    NDR's program, but in double precision. It works on as many rows at a time as fit the processor's cache: the only
+    NDR's program, but in double precision. The keys are at the positions of the queries, and denormal numbers become 0.
+    It works on as many rows at a time as fit the processor's cache: the only
     complete matrices are the weights and P."""
 
     @staticmethod

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.padded_division import real_only
+from archlang.backend.runtime.block import real_only
 
 # The products of a block's own linear maps with its arguments, by the names of the maps.
 Products = Mapping[str, Tensor]

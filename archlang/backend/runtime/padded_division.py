@@ -5,9 +5,6 @@ from math import copysign, inf, nan
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-Mask = Bool[Tensor, "b _n"] | None
-"""The mask of a length; None if all positions are real. A block gets those of all lengths of its arguments."""
-
 
 def divide(left: float, right: float) -> float:
     """Returns a quotient of 64-bit floats by IEEE 754, which never raises: 1 / 0 is infinite, and 0 / 0 is NaN."""
@@ -30,10 +27,3 @@ def divide_where_real(
             shape[0], shape[axis] = mask.shape
             divisor = divisor.masked_fill(~mask.reshape(shape), 1)
     return dividend / divisor
-
-
-def real_only(x: Float[Tensor, "b *n d"], mask: Bool[Tensor, "b _n"] | None) -> Float[Tensor, "b *n d"]:
-    """Returns x with 0 at padding: the product of a weight of 0 and a number that is not finite is NaN."""
-    if mask is None:
-        return x
-    return x.masked_fill(~mask[..., None], 0)

@@ -48,7 +48,7 @@ def _first_applied(call: ast.Call) -> ast.expr:
 def _mapped(call: ast.Call) -> ast.expr:
     linear, _, x, *mask = call.args  # the products are removed
     if mask:
-        x = ast.Call(_global(Name(f"{_RUNTIME}.padded_division", "real_only"), "real_only"), [x, *mask], [])
+        x = ast.Call(_global(Name(f"{_RUNTIME}.block", "real_only"), "real_only"), [x, *mask], [])
     return ast.Call(linear, [x], [])
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from archlang.backend.kernels.plain_geometric import nearest_match
 from archlang.blocks.attention import split_heads
-from archlang.blocks.geometric_attention import GeometricAttention
+from tests.blocks.test_geometric_attention import plain as plain_block
 
 pytest.importorskip("triton", reason="triton is not installed; it comes with torch for CUDA")
 from archlang.backend.kernels.geometric import geometric_attention
@@ -127,10 +127,7 @@ def test_weights_sum_to_at_most_one() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_block_computes_the_same_by_the_kernel(normalised: bool, causal: bool) -> None:
     torch.manual_seed(0)
-    block = GeometricAttention(
-        heads=2, normalised=normalised, key_dropout=0.0, output_dropout=0.0, head_dim=0, causal=causal, offset=0, d=32,
-        e=32,
-    ).to(DEVICE)  # fmt: skip
+    block = plain_block(normalised=normalised, causal=causal, d=32, e=32).to(DEVICE)
     x = torch.randn(2, 37, 32, device=DEVICE, requires_grad=True)
     mask = torch.arange(37, device=DEVICE) < torch.tensor([37, 20], device=DEVICE)[:, None]
     value = split_heads(block.value(x), 2)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.backend.kernels import nearest_match as kernel
-from archlang.backend.kernels.nearest_match import weights_of_long, weights_of_short
 from archlang.backend.kernels.plain_geometric import nearest_match
 from tests.closeness import same_gradients
 
 Form = Callable[..., Tensor]
+weights_of_long, weights_of_short = (partial(kernel.by_form, form) for form in (kernel._OfLong, kernel._OfShort))
 
 
 def of_logits(form: Form, logits: Tensor, **more: object) -> Tensor:
@@ -39,8 +40,7 @@ def hide(logits: Tensor, causal: bool = False, mask: Tensor | None = None, offse
 def test_weights_and_gradients_are_those_of_the_plain_form(n: int, causal: bool, form: Form) -> None:
     mask = torch.arange(n) < torch.tensor([n, max(1, n - 2)])[:, None]
     logits = (4 * torch.randn(2, 3, n, n, dtype=torch.float64)).requires_grad_()
-    masks = {"mask_n" if form is weights_of_long else "mask_m": mask}
-    fast, plain = of_logits(form, logits, causal=causal, **masks), nearest_match(hide(logits, causal, mask))
+    fast, plain = of_logits(form, logits, causal=causal, mask_m=mask), nearest_match(hide(logits, causal, mask))
     same_gradients(fast, plain, [logits])
     torch.testing.assert_close(fast, plain, atol=1e-12, rtol=0)
 
