@@ -156,13 +156,24 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
         PluginError: a block's class is in no plugin, or its plugin cannot be imported.
         ValueError: there is no such pass, or it cannot be left out."""
     # These import torch, which no phase before needs.
-    from archlang.backend.build import build_module
+    from archlang.backend import mistakes
+    from archlang.backend.architecture import Architecture
+    from archlang.backend.attach import attach_program
+    from archlang.backend.lower.instances import add_instances, classes_of
+    from archlang.backend.lower.regions import lower
     from archlang.backend.origin import Origin
 
     optimized = optimize(graph, without)
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.
     instances = normalize(graph).instances
-    module = build_module(replace(optimized, instances=instances), plugins=plugins, without=without)
+    optimized = replace(optimized, instances=instances)
+    # Features must be constant here; lengths may vary.
+    if unknown := optimized.unknown_sizes:
+        raise mistakes.unknown_sizes(graph.name, unknown)
+    classes = classes_of(optimized, plugins)
+    module = Architecture(lower(optimized, without, classes=classes))
+    add_instances(module, optimized, classes)
+    attach_program(module, module.program)
     used = plugins if graph.has_own_python else NO_PLUGINS  # those of a task are not of the model
     module.program = replace(module.program, origin=Origin(graph, tuple(sorted({*without})), used))
     return module

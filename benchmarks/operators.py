@@ -92,7 +92,7 @@ def _relative_by_hand(size: Size) -> Operator:
 def _absrel(size: Size) -> Operator:
     module = AbsrelAttention(
         heads=size.heads, gates="per_head", scale="fixed", key_dropout=0.0, init="torch", d=size.d, e=size.d,
-        **_FIXED,  # type: ignore[arg-type]  # values of several kinds
+        **_FIXED,
     )  # fmt: skip
     return module, lambda x: module(x, x)
 

@@ -30,7 +30,7 @@ def _commands(file: Path, folder: Path) -> dict[str, tuple[str, ...]]:
         "archlang train --steps 1, few items": (*train, *(word for setting in _FEW for word in ("--set", setting))),
         "archlang train --steps 1": train,
         "archlang check": ("check", str(file)),
-        ALL: ("check", "--quiet", str(RECIPES)),
+        ALL: ("check", str(RECIPES)),
         "archlang viz": ("viz", str(file), "--out", str(folder / "page.html")),
         "archlang --help": ("--help",),
     }

@@ -1,5 +1,7 @@
 """Relative attention with a gate between distances and absolute positions."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -17,33 +19,8 @@ class AbsrelAttention(RelativeAttention):
     NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eqs. 16-17. The paper has one gate for all
     heads, its program one per head. The gate is initialised as in torch's Linear."""
 
-    def __init__(
-        self,
-        *,
-        heads: int,
-        gates: str,
-        scale: str,
-        causal: bool,
-        dropout: float,
-        key_dropout: float,
-        output_dropout: float,
-        head_dim: int,
-        init: str,
-        d: int,
-        e: int,
-    ) -> None:
-        super().__init__(
-            heads=heads,
-            scale=scale,
-            causal=causal,
-            dropout=dropout,
-            key_dropout=key_dropout,
-            output_dropout=output_dropout,
-            head_dim=head_dim,
-            init=init,
-            d=d,
-            e=e,
-        )
+    def __init__(self, *, gates: str, heads: int, d: int, **statics: Any) -> None:  # Any: as of RelativeAttention
+        super().__init__(heads=heads, d=d, **statics)
         self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
 
     def _distances(self, n: int, m: int) -> int:

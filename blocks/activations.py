@@ -3,16 +3,15 @@
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
-class Elementwise(nn.Module):
-    """A function that ignores the number of features."""
+class Elementwise(Weightless):
+    """A function of each number."""
 
     acts_as = "elementwise"
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
 
 
 class Relu(Elementwise):
@@ -26,9 +25,7 @@ class Gelu(Elementwise):
     """x Φ(x), where Φ is the cumulative distribution function of N(0, 1), or its approximation by tanh. Hendrycks,
     Gimpel, "Gaussian error linear units", 2016."""
 
-    def __init__(self, *, approximation: str, d: int) -> None:
-        super().__init__(d=d)
-        self.approximation = approximation
+    approximation: str
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return F.gelu(x, approximate=self.approximation)
@@ -76,28 +73,20 @@ class Abs(Elementwise):
         return torch.abs(x)
 
 
-class Log(nn.Module):
+class Log(Elementwise):
     """y = ln(max(x, floor))"""
 
-    acts_as = "elementwise"
-
-    def __init__(self, *, floor: float, d: int) -> None:
-        super().__init__()
-        self.floor = floor
+    floor: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return torch.log(x.clamp(min=self.floor))
 
 
-class Clamp(nn.Module):
+class Clamp(Elementwise):
     """y = min(max(x, low), high)"""
 
-    acts_as = "elementwise"
-
-    def __init__(self, *, low: float, high: float, d: int) -> None:
-        super().__init__()
-        self.low = low
-        self.high = high
+    low: float
+    high: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return x.clamp(self.low, self.high)

@@ -2,25 +2,24 @@
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.padded_division import Mask
+from archlang.blocks.weightless import Weightless
 
 
-class Addresses(nn.Module):
+class Addresses(Weightless):
     """The binary numbers base, base + 1, …, one for each slot of a memory.
 
         a_n = the bits of (base + n) mod 2^bits, the least significant first
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
-    section 2.2. The paper writes the most significant bit first,
-    its program the least. With `base = training` the base is 0 in evaluation, where the program draws it too."""
+    section 2.2. The paper writes the most significant bit first, its program the least. With `base = training` the base
+    is 0 in evaluation, where the program draws it too."""
 
-    def __init__(self, *, bits: int, base: str, d: int) -> None:
-        super().__init__()
-        self.bits = bits
-        self.base = base
+    bits: int
+    base: str
 
     def forward(self, memory: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n bits"]:
         b, n = memory.shape[:2]

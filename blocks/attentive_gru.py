@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.graph_loops import scan_steps
 from archlang.backend.runtime.padded_division import Mask, real_only
 from archlang.blocks.pointer_unit import gated, over_slots
 
@@ -21,8 +21,7 @@ class AttentiveGru(nn.Module):
         h_t = GRU([x_t; c_t], h_{t-1}),          y_t = O [h_t; c_t] + o
 
     The controller of the program of Le et al., "Enhancing Length Extrapolation in Sequential Models with
-    Pointer-Augmented Neural Memory", 2024; the controller of the paper
-    (Eq. 7) is a GRU that reads mode 2 instead."""
+    Pointer-Augmented Neural Memory", 2024; the controller of the paper (Eq. 7) is a GRU that reads mode 2 instead."""
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
@@ -78,29 +77,17 @@ class AttentiveGru(nn.Module):
         weight = torch.cat((of_state, self.cell.weight_hh))
         bias = torch.cat((torch.zeros_like(self.attention.bias), self.cell.bias_hh))
 
-        def step(h: Tensor, gates: Tensor) -> tuple[Tensor, Tensor]:
+        def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             """Returns the next state, and the weights of the memory."""
+            (h,), (gates,) = states, inputs
             products = F.linear(h, weight, bias)
             query, state_gates = products[:, : len(of_state)], products[:, len(of_state) :]
             weights = over_slots(F.relu(query[:, None] + slots) @ self.score, mask_n)
-            return gated(torch.addmm(gates, (weights[:, None] @ memory)[:, 0], of_context.T), state_gates, h), weights
+            h = gated(torch.addmm(gates, (weights[:, None] @ memory)[:, 0], of_context.T), state_gates, h)
+            return [h], [h, weights]
 
-        if is_exporting():
-
-            def combined(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-                h, weights = step(carried[0], inputs[0])
-                return [h], [h, weights]
-
-            _, (all_states, all_weights) = scan_steps(combined, [h], [input_gates.transpose(0, 1)])
-            return all_states.transpose(0, 1), all_weights.transpose(0, 1)
-        states, attention = [], []
-        for gates in input_gates.unbind(1):
-            h, weights = step(h, gates)
-            states.append(h)
-            attention.append(weights)
-        if not states:
-            return x.new_zeros(x.shape[0], 0, h.shape[-1]), x.new_zeros(x.shape[0], 0, memory.shape[1])
-        return torch.stack(states, dim=1), torch.stack(attention, dim=1)
+        _, (states, weights) = scan_steps(step, [h], [input_gates.transpose(0, 1)])
+        return states.transpose(0, 1), weights.transpose(0, 1)
 
     def _results(
         self, states: Float[Tensor, "b t hidden"], weights: Float[Tensor, "b t n"], memory: Float[Tensor, "b n d"]

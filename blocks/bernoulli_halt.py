@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.blocks.weightless import Weightless
 
 
 @dataclass(kw_only=True)
@@ -26,7 +27,7 @@ class Trials(Tally):
         return 1 - self.unhalted
 
 
-class BernoulliHalt(HaltingBlock):
+class BernoulliHalt(HaltingBlock, Weightless):
     """Halts each sample by a probability that the model computes.
 
         p_t = λ_t Π_{k<t} (1 - λ_k),    and Π_{k<t} (1 - λ_k) at the last step
@@ -35,9 +36,7 @@ class BernoulliHalt(HaltingBlock):
 
     Banino, Balaguer, Blundell, "PonderNet: learning to ponder", 2021, section 2. The paper halts by `drawn`."""
 
-    def __init__(self, *, evaluation: str) -> None:
-        super().__init__()
-        self.evaluation = evaluation
+    evaluation: str
 
     def start(self, state: Float[Tensor, "b 1"], mask: Bool[Tensor, "b n"] | None) -> Trials:
         ones = torch.ones(len(state), dtype=torch.promote_types(state.dtype, torch.float32), device=state.device)

@@ -2,13 +2,14 @@
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.scans import StackedChunks
+from archlang.blocks.weightless import Weightless
 
 
-class Chunks(nn.Module):
+class Chunks(Weightless):
     """Cuts sequences of padded length S into chunks of g positions, the last one shorter.
 
         fixed       g = size
@@ -18,11 +19,9 @@ class Chunks(nn.Module):
     "Investigating Recurrent Transformers with Dynamic Halt", Alg. 2; its torch.chunk is the balanced form. The fixed
     form is ours: it makes the result of a sample independent of the other samples of its batch."""
 
-    def __init__(self, *, size: int, balanced: bool, count: int, d: int) -> None:
-        super().__init__()
-        self.size = size
-        self.balanced = balanced
-        self.count = count
+    size: int
+    balanced: bool
+    count: int
 
     def length(self, total: int) -> int:
         """Returns g for a padded length."""

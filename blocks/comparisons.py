@@ -3,13 +3,13 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.blocks.weightless import Weightless
 
-class Greater(nn.Module):
+
+class Greater(Weightless):
     """y = 1 if x > than, else 0"""
 
-    def __init__(self, *, than: float, d: int) -> None:
-        super().__init__()
-        self.than = than
+    than: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return (x > self.than).to(x.dtype)

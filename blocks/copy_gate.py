@@ -2,10 +2,12 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
-class CopyGate(nn.Module):
+class CopyGate(Weightless):
     """Interpolates each channel of a column between its state and its update by a gate.
 
         h' = g * u + (1 - g) * h
@@ -13,9 +15,7 @@ class CopyGate(nn.Module):
     NDR (Csordás, Irie, Schmidhuber, "The Neural Data Router", ICLR 2022), Eq. 4. In training all gates of a column are
     0 with probability `column_dropout`, which is in the paper's program only."""
 
-    def __init__(self, *, column_dropout: float, d: int) -> None:
-        super().__init__()
-        self.column_dropout = column_dropout
+    column_dropout: float
 
     def forward(
         self, g: Float[Tensor, "*b d"], u: Float[Tensor, "*b d"], h: Float[Tensor, "*b d"]

@@ -1,16 +1,14 @@
 """Sums of the states so far."""
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.runtime.padded_division import Mask
+from archlang.blocks.weightless import Weightless
 
 
-class CumulativeSum(nn.Module):
+class CumulativeSum(Weightless):
     """y_i = Σ_{j ≤ i} x_j"""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
 
     def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return x.cumsum(1)

@@ -16,9 +16,8 @@ class Dereference(nn.Module):
                                        Σ_n w_t[n] m_n                        (paper)
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
-    section 2.3.2, mode 1. The maps, one pair per pointer, are in
-    its program only; Wv starts as Xavier, Wo as torch's Linear, and both biases at 0, as in torch's
-    MultiheadAttention."""
+    section 2.3.2, mode 1. The maps, one pair per pointer, are in its program only; Wv starts as Xavier, Wo as torch's
+    Linear, and both biases at 0, as in torch's MultiheadAttention."""
 
     def __init__(self, *, form: str, causal: bool, k: int, d: int) -> None:
         super().__init__()

@@ -4,10 +4,12 @@ from math import log
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
-class DistanceBuckets(nn.Module):
+class DistanceBuckets(Weightless):
     """The bucket of a distance: exact for short ones, then ever wider.
 
         y = x                                                        for 0 ≤ x < h,    h = buckets / 2
@@ -17,10 +19,8 @@ class DistanceBuckets(nn.Module):
     Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer", 2020, for one
     direction."""
 
-    def __init__(self, *, buckets: int, furthest: int, d: int) -> None:
-        super().__init__()
-        self.buckets = buckets
-        self.furthest = furthest
+    buckets: int
+    furthest: int
 
     def forward(self, x: Float[Tensor, "*b d"], **masks: Tensor | None) -> Float[Tensor, "*b d"]:
         half = self.buckets // 2

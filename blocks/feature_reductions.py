@@ -2,24 +2,16 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.blocks.group_norms import grouped
+from archlang.blocks.weightless import Weightless
 
 
-class FeatureReduction(nn.Module):
-    """A reduction that ignores the number of features."""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
-
-
-class GroupReduction(nn.Module):
+class GroupReduction(Weightless):
     """A reduction of each group of adjacent features."""
 
-    def __init__(self, *, groups: int, d: int) -> None:
-        super().__init__()
-        self.groups = groups
+    groups: int
 
 
 class SumFeatures(GroupReduction):
@@ -29,14 +21,14 @@ class SumFeatures(GroupReduction):
         return grouped(x, self.groups).sum(-1)
 
 
-class MaxFeatures(FeatureReduction):
+class MaxFeatures(Weightless):
     """y = max_c x_c"""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
         return x.amax(-1, keepdim=True)
 
 
-class MinFeatures(FeatureReduction):
+class MinFeatures(Weightless):
     """y = min_c x_c"""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:

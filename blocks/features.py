@@ -4,53 +4,47 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.blocks.weightless import Weightless
 
-class SliceFeatures(nn.Module):
+
+class SliceFeatures(Weightless):
     """y_c = x_{start + c}, c < width"""
 
     acts_as = "part"
 
-    def __init__(self, *, start: int, width: int, d: int) -> None:
-        super().__init__()
-        self.start = start
-        self.width = width
+    start: int
+    width: int
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b width"]:
         return x[..., self.start : self.start + self.width]
 
 
-class RepeatFeatures(nn.Module):
+class RepeatFeatures(Weightless):
     """y_{c · times + j} = x_c, j < times"""
 
     acts_as = "repeated"
 
-    def __init__(self, *, times: int, d: int) -> None:
-        super().__init__()
-        self.times = times
+    times: int
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _repeated"]:
         return x[..., None].expand(*x.shape, self.times).flatten(-2)
 
 
-class TileFeatures(nn.Module):
+class TileFeatures(Weightless):
     """y_{j · d + c} = x_c, j < times"""
 
-    def __init__(self, *, times: int, d: int) -> None:
-        super().__init__()
-        self.times = times
+    times: int
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _tiled"]:
         return torch.cat([x] * self.times, -1)
 
 
-class HeadColumns(nn.Module):
+class HeadColumns(Weightless):
     """y_{i, h} = x_{h · d / heads + i}"""
 
     acts_as = "columns"
 
-    def __init__(self, *, heads: int, d: int) -> None:
-        super().__init__()
-        self.heads = heads
+    heads: int
 
     def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b _k _h"]:
         return x.reshape(x.shape[0], self.heads, x.shape[1] // self.heads).transpose(1, 2)

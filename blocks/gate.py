@@ -18,16 +18,9 @@ class Gate(Feedforward):
 
     def __init__(self, *, ff: int, dropout: float, init: str, d: int) -> None:
         super().__init__(
-            ff=ff,
-            activation="gelu",
-            dropout=dropout,
-            output_dropout=dropout,
-            bias=0.0,
-            bias_init="drawn",
-            init=init,
-            gain=1.0,
-            d=d,
-        )
+            ff=ff, activation="gelu", dropout=dropout, output_dropout=dropout, bias=0.0, bias_init="drawn", init=init,
+            gain=1.0, d=d,
+        )  # fmt: skip
 
     def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b d"]:
         return torch.sigmoid(super().forward(x, products=products))

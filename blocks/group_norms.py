@@ -5,6 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from archlang.blocks.weightless import Weightless
+
 
 def grouped(x: Float[Tensor, "*b d"], groups: int) -> Float[Tensor, "*b _g _c"]:
     """Splits the features into groups of adjacent ones."""
@@ -52,13 +54,11 @@ class RmsNorm(nn.Module):
         return normed if self.shared or self.weight is None else self.weight * normed
 
 
-class UnitNorm(nn.Module):
+class UnitNorm(Weightless):
     """y = x / max(|x|, epsilon), for each group of adjacent features"""
 
-    def __init__(self, *, groups: int, epsilon: float, d: int) -> None:
-        super().__init__()
-        self.groups = groups
-        self.epsilon = epsilon
+    groups: int
+    epsilon: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return F.normalize(grouped(x, self.groups), dim=-1, eps=self.epsilon).flatten(-2)

@@ -4,22 +4,26 @@ from math import sqrt
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
 from archlang.blocks.attention import join_heads, split_heads
+from archlang.blocks.weightless import Weightless
 
 
-class _FromZero(nn.Module):
+class _FromZero(Weightless):
     """A recurrence from a zero state; `_terms` returns what the kernel reads."""
 
-    def __init__(self, *, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
+    heads: int
+    scale: float
+    d: int
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         raise NotImplementedError
+
+    def _scaled(self, q: Float[Tensor, "b h n c"]) -> Float[Tensor, "b h n c"]:
+        return (self.scale or sqrt(self.heads / self.d)) * q
 
     def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n e"]:
         y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
@@ -41,13 +45,9 @@ class LinearAttention(_FromZero):
     Yang et al., "Gated linear attention transformers with hardware-efficient training", ICML 2024, Eq. 3; with g for
     each head, Sun et al., "Retentive network", 2023, and Dao, Gu, "Transformers are SSMs", ICML 2024 (Mamba-2)."""
 
-    def __init__(self, *, heads: int, scale: float, d: int, e: int, g: int) -> None:
-        super().__init__(heads=heads)
-        self.scale = scale or sqrt(heads / d)
-
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return self.scale * q, k, v, log_decay, None, None
+        return self._scaled(q), k, v, log_decay, None, None
 
     def forward(
         self,
@@ -70,16 +70,15 @@ class Retention(_FromZero):
 
     log_decay: Tensor
 
-    def __init__(self, *, heads: int, scale: float, d: int, e: int) -> None:
-        super().__init__(heads=heads)
-        self.scale = scale or sqrt(heads / d)
+    def __init__(self, *, heads: int, **statics: object) -> None:
+        super().__init__(heads=heads, **statics)
         log_decay = torch.log1p(-(2.0 ** (-5 - torch.arange(heads, dtype=torch.float64))))
         self.register_buffer("log_decay", log_decay, persistent=False)
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v = (split_heads(x, self.heads) for x in inputs)
         log_decay = self.log_decay.to(q.dtype)[:, None, None].expand(*q.shape[:3], 1)
-        return self.scale * q, k, v, log_decay, None, None
+        return self._scaled(q), k, v, log_decay, None, None
 
     def forward(
         self,
@@ -99,13 +98,9 @@ class DeltaRule(_FromZero):
 
     Yang et al., "Parallelizing linear transformers with the delta rule over sequence length", NeurIPS 2024."""
 
-    def __init__(self, *, heads: int, scale: float, d: int, e: int) -> None:
-        super().__init__(heads=heads)
-        self.scale = scale or sqrt(heads / d)
-
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta = (split_heads(x, self.heads) for x in inputs)
-        return self.scale * q, k, beta * v, None, k, -beta
+        return self._scaled(q), k, beta * v, None, k, -beta
 
     def forward(
         self,
@@ -128,7 +123,7 @@ class GatedDeltaRule(DeltaRule):
 
     def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
         q, k, v, beta, log_decay = (split_heads(x, self.heads) for x in inputs)
-        return self.scale * q, k, beta * v, log_decay, k, -beta * log_decay.exp()
+        return self._scaled(q), k, beta * v, log_decay, k, -beta * log_decay.exp()
 
     def forward(  # type: ignore[override]  # another rule, with an input more
         self,
@@ -143,16 +138,14 @@ class GatedDeltaRule(DeltaRule):
         return self._run(q, k, v, beta, log_decay, mask_n=mask_n)
 
 
-class LinearRecurrence(nn.Module):
+class LinearRecurrence(Weightless):
     """A recurrence whose transition is a diagonal plus a product of two vectors, from a given state.
 
         S_i = diag(exp g_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + k_i v_iᵀ,    y_i = S_iᵀ q_i
 
     Peng et al., "RWKV-7 Goose with expressive dynamic state evolution", 2025, with the transposed state."""
 
-    def __init__(self, *, heads: int, d: int, e: int) -> None:
-        super().__init__()
-        self.heads = heads
+    heads: int
 
     def forward(
         self,
@@ -179,12 +172,10 @@ class LinearRecurrence(nn.Module):
         return join_heads(y)
 
 
-class LinearRecurrenceState(nn.Module):
+class LinearRecurrenceState(Weightless):
     """The state of `LinearRecurrence` after the last position."""
 
-    def __init__(self, *, heads: int, d: int, e: int) -> None:
-        super().__init__()
-        self.heads = heads
+    heads: int
 
     def forward(
         self,

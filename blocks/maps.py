@@ -24,6 +24,7 @@ from archlang.blocks.attention import (
 )
 from archlang.blocks.positions import alibi_slopes
 from archlang.blocks.top_k import largest
+from archlang.blocks.weightless import Weightless
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -57,23 +58,26 @@ def only(
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 
 
-class Scores(nn.Module):
+class Scores(Weightless):
     """y_ij^h = q_i^h · k_j^g / sqrt(d / heads), for the g-th of fewer heads of keys, which adjacent heads share
 
     With `scale`, that is the factor; with `softcap`, softcap tanh(y_ij / softcap)."""
 
-    def __init__(self, *, heads: int, scale: float, softcap: float, d: int, e: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.key_heads = e * heads // d
-        self.scale = scale or None
-        self.softcap = softcap
+    heads: int
+    scale: float
+    softcap: float
+    d: int
+    e: int
+
+    @property
+    def key_heads(self) -> int:
+        return self.e * self.heads // self.d
 
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
-        query = query / sqrt(query.shape[-1]) if self.scale is None else query * self.scale
+        query = query * self.scale if self.scale else query / sqrt(query.shape[-1])
         products = query @ shared(key, self.heads).transpose(-1, -2)
         if self.softcap:
             products = self.softcap * torch.tanh(products / self.softcap)
@@ -85,11 +89,8 @@ def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]
     return x if x.shape[1] in (1, heads) else x.repeat_interleave(heads // x.shape[1], 1)
 
 
-class OuterSum(nn.Module):
+class OuterSum(Weightless):
     """y_ij = a_i + b_j"""
-
-    def __init__(self, *, h: int) -> None:
-        super().__init__()
 
     def forward(
         self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], *, first_row: int = 0, **_: Mask
@@ -97,15 +98,12 @@ class OuterSum(nn.Module):
         return heads_last(a.transpose(1, 2)[..., None] + b.transpose(1, 2)[:, :, None])
 
 
-class SoftmaxKeys(nn.Module):
+class SoftmaxKeys(Weightless):
     """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
     lower_if = "causal"
-
-    def __init__(self, *, causal: bool, window: int, h: int) -> None:
-        super().__init__()
-        self.causal = causal
-        self.window = window
+    causal: bool
+    window: int
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
@@ -121,15 +119,12 @@ class SoftmaxKeys(nn.Module):
         return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
-class SinkSoftmaxKeys(nn.Module):
+class SinkSoftmaxKeys(Weightless):
     """y_ij = exp(x_ij) / (exp(sink) + Σ_l exp(x_il)), over the columns of `SoftmaxKeys`"""
 
     lower_if = "causal"
-
-    def __init__(self, *, causal: bool, window: int, h: int) -> None:
-        super().__init__()
-        self.causal = causal
-        self.window = window
+    causal: bool
+    window: int
 
     def forward(
         self,
@@ -144,14 +139,11 @@ class SinkSoftmaxKeys(nn.Module):
         return heads_last(softmax_with_sinks(x, sinks, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
-class MaskedSoftmaxKeys(nn.Module):
+class MaskedSoftmaxKeys(Weightless):
     """y_ij = g_ij exp(x_ij) / Σ_l g_il exp(x_il),    g_ij = 1 where keep_ij > 0, else 0"""
 
     lower_if = "causal"
-
-    def __init__(self, *, causal: bool, h: int, k: int) -> None:
-        super().__init__()
-        self.causal = causal
+    causal: bool
 
     def forward(
         self,
@@ -167,11 +159,8 @@ class MaskedSoftmaxKeys(nn.Module):
         return heads_last(masked_softmax(x, kept if allowed is None else kept & allowed))
 
 
-class SoftmaxQueries(nn.Module):
+class SoftmaxQueries(Weightless):
     """y_ij = exp(x_ij) / Σ_l exp(x_lj), over real rows"""
-
-    def __init__(self, *, h: int) -> None:
-        super().__init__()
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, mask_n: Bool[Tensor, "b n"] | None = None, **_: Mask
@@ -180,17 +169,15 @@ class SoftmaxQueries(nn.Module):
         return rows.permute(0, 3, 2, 1)
 
 
-class Weigh(nn.Module):
+class Weigh(Weightless):
     """y_i = concat_h(Σ_j a_ij^h v_j^g), over real positions, and over j ≤ i if `causal`; `times` adjacent heads share
     the values of one"""
 
     fuses = (Scores, SoftmaxKeys)
 
-    def __init__(self, *, causal: bool, times: int, h: int, d: int) -> None:
-        super().__init__()
-        self.causal = causal
-        self.heads = h
-        self.value_heads = h // times
+    causal: bool
+    times: int
+    h: int
 
     def reach(self, scores: Scores, softmax: SoftmaxKeys) -> int | None:
         """Returns how many keys up to its own position a query reads in `fused`, 0 for all; None if it holds maps."""
@@ -219,15 +206,15 @@ class Weigh(nn.Module):
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
             return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
-        value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads).expand(-1, self.heads, -1, -1)
-        query, key = query.expand(-1, self.heads, -1, -1), shared(key, self.heads).expand(-1, self.heads, -1, -1)
-        attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale)
+        value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
+        query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
+        attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale or None)
         causal = hides_keys(softmax.causal, m, first_row)
         is_local = hides_far_keys(softmax.window, n, m, first_row)
         if bias is None and mask_m is None and not (causal and first_row) and not is_local:
             return join_heads(attend(is_causal=causal))
         allowed = visible(n, m, causal, mask_m, q.device, first_row, softmax.window)
-        added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.heads, -1, -1)
+        added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.h, -1, -1)
         if allowed is None:
             return join_heads(attend(added))
         # Some kernels return NaN for a query without keys: none is hidden from it, and its result is zero.
@@ -259,37 +246,30 @@ class Weigh(nn.Module):
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
         weights = self.weights(a, v, first_row=first_row, is_lower=is_lower, mask_m=mask_m)
-        value = shared(split_heads(real_only(v, mask_m), self.value_heads), self.heads)
+        value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h)
         return join_heads(weights.to(v.dtype) @ value)
 
 
-class LowerTriangle(nn.Module):
+class LowerTriangle(Weightless):
     """y_ij = x_ij if j ≤ i + diagonal, else 0"""
 
-    def __init__(self, *, diagonal: int, h: int) -> None:
-        super().__init__()
-        self.diagonal = diagonal
+    diagonal: int
 
     def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
         return heads_last(lower_triangle(heads_first(x), first_row + self.diagonal))
 
 
-class TransposeMap(nn.Module):
+class TransposeMap(Weightless):
     """y_ij = x_ji"""
-
-    def __init__(self, *, h: int) -> None:
-        super().__init__()
 
     def forward(self, x: Float[Tensor, "b n m h"], **_: Mask) -> Float[Tensor, "b m n h"]:
         return x.transpose(1, 2)
 
 
-class SumKeys(nn.Module):
+class SumKeys(Weightless):
     """y_i = Σ_j x_ij, over real columns, and over j ≤ i if `causal`"""
 
-    def __init__(self, *, causal: bool, h: int) -> None:
-        super().__init__()
-        self.causal = causal
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
@@ -297,15 +277,13 @@ class SumKeys(nn.Module):
         return only(heads_first(x), self.causal, mask_m, first_row).sum(-1).transpose(1, 2)
 
 
-class CumulativeSumKeys(nn.Module):
+class CumulativeSumKeys(Weightless):
     """y_ij = Σ_{l ≤ j} x_il over real columns, or over l ≥ j if `backward`, without l = j if `exclusive`, with l ≤ i if
     `causal`"""
 
-    def __init__(self, *, backward: bool, exclusive: bool, causal: bool, h: int) -> None:
-        super().__init__()
-        self.backward = backward
-        self.exclusive = exclusive
-        self.causal = causal
+    backward: bool
+    exclusive: bool
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
@@ -336,15 +314,12 @@ class ConvolveMap(nn.Module):
         return heads_last(F.conv2d(padded, kernel, groups=x.shape[3])[..., :-1, :-1])
 
 
-class TopKKeys(nn.Module):
+class TopKKeys(Weightless):
     """y_ij = 1 if x_ij is among the k largest of its row, else 0; over real columns, and over j ≤ i if `causal`"""
 
     lower_if = "causal"
-
-    def __init__(self, *, k: int, causal: bool, h: int) -> None:
-        super().__init__()
-        self.k = k
-        self.causal = causal
+    k: int
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: Bool[Tensor, "b m"] | None = None, **_: Mask
@@ -353,11 +328,8 @@ class TopKKeys(nn.Module):
         return heads_last(largest(x, allowed_keys(x, self.causal, mask_m, first_row), self.k, 3).to(x.dtype))
 
 
-class Distances(nn.Module):
+class Distances(Weightless):
     """y_ij = i - j"""
-
-    def __init__(self, *, d: int, e: int) -> None:
-        super().__init__()
 
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
@@ -365,20 +337,18 @@ class Distances(nn.Module):
         return backward_distances(q, k, first_row).to(q.dtype).expand(q.shape[0], -1, -1)[..., None]
 
 
-class AlibiBias(nn.Module):
+class AlibiBias(Weightless):
     """y_ij^h = -s_h |i - j|
 
     Press, Smith, Lewis, "Train short, test long", ICLR 2022, section 3; the slopes for any number of heads are those
     of its program."""
 
-    def __init__(self, *, heads: int, d: int, e: int) -> None:
-        super().__init__()
-        self.slopes = alibi_slopes(heads)
+    heads: int
 
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        slopes = torch.tensor(self.slopes, dtype=q.dtype, device=q.device)
+        slopes = torch.tensor(alibi_slopes(self.heads), dtype=q.dtype, device=q.device)
         bias = -slopes[:, None, None] * backward_distances(q, k, first_row).abs()
         return heads_last(bias.expand(q.shape[0], -1, -1, -1))
 
@@ -400,13 +370,10 @@ class RelativeBias(nn.Module):
         return heads_last(self.bias.to(q.dtype).T[:, places].expand(q.shape[0], -1, -1, -1))
 
 
-class Interpolate(nn.Module):
+class Interpolate(Weightless):
     """y_ij = (1 - w) t_i[⌊p⌋] + w t_i[⌈p⌉],    p = min(max(p_ij, 0), k - 1),    w = p - ⌊p⌋; 0 if k = 0
 
     Golovneva, Wang, Weston, Sukhbaatar, "Contextual position encoding", 2024, section 4."""
-
-    def __init__(self, *, h: int) -> None:
-        super().__init__()
 
     def forward(
         self,

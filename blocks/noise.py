@@ -2,15 +2,15 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
-class Noise(nn.Module):
+class Noise(Weightless):
     """y ~ N(0, std²) in training, drawn from torch's generator; y = 0 in evaluation"""
 
-    def __init__(self, *, std: float, d: int) -> None:
-        super().__init__()
-        self.std = std
+    std: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         if not self.training or not self.std:
@@ -18,14 +18,12 @@ class Noise(nn.Module):
         return self.std * torch.randn_like(x)
 
 
-class GumbelNoise(nn.Module):
+class GumbelNoise(Weightless):
     """y = -scale · ln(-ln(u)), u ~ U(0, 1) from torch's generator
 
     Gumbel, "Statistical theory of extreme values", 1954."""
 
-    def __init__(self, *, scale: float, d: int) -> None:
-        super().__init__()
-        self.scale = scale
+    scale: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         if not self.scale:
@@ -35,12 +33,10 @@ class GumbelNoise(nn.Module):
         return -self.scale * torch.log(exponential.clamp(min=least))
 
 
-class UniformNoise(nn.Module):
+class UniformNoise(Weightless):
     """y ~ U(-bound, bound), drawn from torch's generator"""
 
-    def __init__(self, *, bound: float, d: int) -> None:
-        super().__init__()
-        self.bound = bound
+    bound: float
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         if not self.bound:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.masked_softmax import masked_softmax
-from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.graph_loops import scan_steps
 from archlang.backend.runtime.padded_division import Mask
 
 
@@ -68,10 +68,10 @@ class PointerUnit(nn.Module):
         h_t = GRU(p_{t-1}, h_{t-1}),    w_t = softmax_n(score(h_t, a_n)),    p_t = Σ_n w_t[n] a_n
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024, Eqs.
-    1-3. The score is a scaled dot product in the program, and
-    in the paper a cosine, which keeps w nearly uniform. Padded slots have weight 0, and the last address is that of the
-    last real slot; both are ours, because the program has no padding. The paper does not define the last address of a
-    memory that grows: with `restart`, it is that of the current step."""
+    1-3. The score is a scaled dot product in the program, and in the paper a cosine, which keeps w nearly uniform.
+    Padded slots have weight 0, and the last address is that of the last real slot; both are ours, because the program
+    has no padding. The paper does not define the last address of a memory that grows: with `restart`, it is that of the
+    current step."""
 
     def __init__(
         self,
@@ -199,42 +199,24 @@ class PointerUnit(nn.Module):
             :, None, None
         ]
 
-        def step(
-            p: Tensor, h: Tensor, products: Tensor, mask: Tensor | None, end: Tensor | None
-        ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-            """Returns the next p, h and products, and w."""
-            p = p if end is None else torch.where(restarts, end, p)
+        def step(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            """Returns the next p, h and products, and w and h."""
+            p, h, products = carried
+            p = p if ends is None else torch.where(restarts, inputs[1], p)
             h = gated(torch.baddbmm(input_bias, p, of_input), products[..., :gates], h)
             products = torch.baddbmm(state_bias, h, of_state)
             if keys:
                 scores = compared @ F.normalize(h, dim=-1, eps=1e-8)[..., None]
             else:
                 scores = compared @ products[..., gates:, None]
+            mask = mask_n if seen is None else inputs[0]
             w = over_slots(scores[..., 0], None if mask is None else mask[None])
-            return (w[..., None, :] @ bank)[..., 0, :], h, products, w
+            return [(w[..., None, :] @ bank)[..., 0, :], h, products], [w, h]
 
-        if is_exporting():
-
-            def combined(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-                p, h, products = carried
-                mask, end = mask_n if seen is None else inputs[0], None if ends is None else inputs[1]
-                p, h, products, w = step(p, h, products, mask, end)
-                return [p, h, products], [w, h]
-
-            order = torch.arange(steps, device=a.device) if seen is None else seen.transpose(0, 1)
-            by_step = [order] if ends is None else [order, ends.transpose(0, 1)]
-            (p, h, _), (all_w, all_h) = scan_steps(combined, [p, h, products], by_step)
-            return all_w.permute(2, 0, 1, 3), all_h.permute(2, 0, 1, 3), p, h
-        weights, states = [], []
-        for index in range(steps):
-            mask, end = mask_n if seen is None else seen[:, index], None if ends is None else ends[:, index]
-            p, h, products, w = step(p, h, products, mask, end)
-            weights.append(w)
-            states.append(h)
-        if not weights:
-            (k, b, _), n = p.shape, a.shape[1]
-            return p.new_zeros(b, 0, k, n), p.new_zeros(b, 0, k, self.hidden), p, h
-        return torch.stack(weights).permute(2, 0, 1, 3), torch.stack(states).permute(2, 0, 1, 3), p, h
+        order = torch.arange(steps, device=a.device) if seen is None else seen.transpose(0, 1)
+        by_step = [order] if ends is None else [order, ends.transpose(0, 1)]
+        (p, h, _), (all_w, all_h) = scan_steps(step, [p, h, products], by_step)
+        return all_w.permute(2, 0, 1, 3), all_h.permute(2, 0, 1, 3), p, h
 
 
 def _stacked(maps: Sequence[tuple[Tensor, Tensor]]) -> tuple[Float[Tensor, "k d c"], Float[Tensor, "k 1 c"]]:

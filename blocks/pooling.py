@@ -1,20 +1,15 @@
-"""Reductions of a sequence to a vector."""
+"""Reductions of a sequence to a vector, which ignore padding."""
 
 from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
-class Pooling(nn.Module):
-    """A reduction of each sample to a vector, which ignores padding."""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
-
-
-class First(Pooling):
+class First(Weightless):
     """y = x_0; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
@@ -23,7 +18,7 @@ class First(Pooling):
         return x[:, 0] if mask_n is None else x[:, 0].masked_fill(~mask_n[:, :1], 0.0)
 
 
-class Last(Pooling):
+class Last(Weightless):
     """y = x_i, i the last real position; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
@@ -36,7 +31,7 @@ class Last(Pooling):
         return y.masked_fill(~mask_n.any(1, keepdim=True), 0.0)
 
 
-class Sum(Pooling):
+class Sum(Weightless):
     """y = Σ_i x_i over the real positions"""
 
     acts_as = "sum"
@@ -45,7 +40,7 @@ class Sum(Pooling):
         return x.sum(1) if mask_n is None else x.masked_fill(~mask_n[..., None], 0.0).sum(1)
 
 
-class Mean(Pooling):
+class Mean(Weightless):
     """y = Σ_i x_i / n over the n real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
@@ -55,14 +50,14 @@ class Mean(Pooling):
         return x.masked_fill(~mask_n[..., None], 0.0).sum(1) / count
 
 
-class Max(Pooling):
+class Max(Weightless):
     """y = max_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:
         return extreme(x, mask_n, torch.amax, -torch.inf)
 
 
-class Min(Pooling):
+class Min(Weightless):
     """y = min_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None) -> Float[Tensor, "b d"]:

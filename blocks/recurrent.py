@@ -14,6 +14,7 @@ from archlang.backend.runtime.padded_division import Mask
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
 from archlang.blocks.pointer_unit import gated
 from archlang.blocks.pooling import First, Last
+from archlang.blocks.weightless import Weightless
 
 
 def reverse(x: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
@@ -79,11 +80,8 @@ def _scanned(
     return x
 
 
-class Reverse(nn.Module):
+class Reverse(Weightless):
     """y_i = x_{n-1-i} for a sample of n real positions"""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None

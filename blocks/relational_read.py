@@ -79,8 +79,8 @@ class RelationalRead(nn.Module):
     """Reads slots of a memory that resemble the values that pointers point at: y_t concatenates all reads.
 
     Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024, Eqs.
-    4-6 (mode 2), in the form of its program (DotRead: a scaled
-    dot product, reads share all maps except L, dropout 0.5 on w) or of the paper (CosineRead)."""
+    4-6 (mode 2), in the form of its program (DotRead: a scaled dot product, reads share all maps except L, dropout 0.5
+    on w) or of the paper (CosineRead)."""
 
     def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, causal: bool, k: int, d: int) -> None:
         super().__init__()

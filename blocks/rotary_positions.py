@@ -4,14 +4,15 @@ from math import ceil, floor, log, pi
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.positions import counted
+from archlang.blocks.weightless import Weightless
 
 
-class Rotation(nn.Module):
+class Rotation(Weightless):
     """Rotates pairs of features by an angle that grows with the position p_i.
 
         y_c       = w (x_c cos(a) - x_{c + r/2} sin(a))
@@ -31,46 +32,30 @@ class Rotation(nn.Module):
     language models via positional interpolation", 2023; Dubey et al., "The Llama 3 herd of models", 2024, and its
     program; Peng et al., "YaRN", 2023, section 3.2, and its program."""
 
-    def __init__(
-        self,
-        *,
-        heads: int,
-        rotated: int,
-        start: int,
-        first: float,
-        base: float,
-        interleaved: bool,
-        scaling: str,
-        factor: float,
-        trained: int,
-        slow: float,
-        fast: float,
-        rounded: bool,
-        d: int,
-    ) -> None:
-        super().__init__()
-        self.heads = heads
-        self.size = d // heads
-        self.rotated = rotated or self.size
-        self.start = start
-        self.first = first
-        self.base = base
-        self.interleaved = interleaved
-        self.scaling = scaling
-        self.factor = factor
-        self.trained = trained
-        self.slow, self.fast = slow, fast
-        self.rounded = rounded
-        self.gain = 0.1 * log(factor) + 1 if scaling == "yarn" else 1.0
+    heads: int
+    rotated: int
+    start: int
+    first: float
+    base: float
+    interleaved: bool
+    scaling: str
+    factor: float
+    trained: int
+    slow: float
+    fast: float
+    rounded: bool
+    d: int
 
     def _rotated(self, x: Float[Tensor, "b n d"], places: Float[Tensor, "*b n"]) -> Float[Tensor, "b n d"]:
-        half = self.rotated // 2
+        size = self.d // self.heads
+        half = (self.rotated or size) // 2
         frequency = self._frequency(torch.arange(half, dtype=places.dtype, device=x.device))
         angle = (places[..., None] * frequency)[..., None, :]
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        if self.gain != 1:
-            cos, sin = self.gain * cos, self.gain * sin
-        heads = x.reshape(*x.shape[:2], self.heads, self.size)
+        if self.scaling == "yarn":
+            gain = 0.1 * log(self.factor) + 1
+            cos, sin = gain * cos, gain * sin
+        heads = x.reshape(*x.shape[:2], self.heads, size)
         rest = heads[..., 2 * half :]
         if self.interleaved:
             left, right = heads[..., 0 : 2 * half : 2], heads[..., 1 : 2 * half : 2]
@@ -89,18 +74,18 @@ class Rotation(nn.Module):
         if self.scaling == "llama3":
             kept = (self.trained * frequency / (2 * pi) - self.slow) / (self.fast - self.slow)
         else:
-            last, first = self._pair_of(self.slow), self._pair_of(self.fast)
+            last, first = self._pair_of(self.slow, len(pair)), self._pair_of(self.fast, len(pair))
             if self.rounded:
                 last, first = ceil(last), floor(first)
-            last, first = min(last, self.rotated - 1), max(first, 0)
+            last, first = min(last, 2 * len(pair) - 1), max(first, 0)
             last += 0.001 if last == first else 0.0  # as in the program of transformers
             kept = (last - pair) / (last - first)
         kept = kept.clamp(0, 1)
         return (1 - kept) * frequency / self.factor + kept * frequency
 
-    def _pair_of(self, turns: float) -> float:
-        """Returns the pair that turns so many times in the positions of training."""
-        return self.rotated / 2 * log(self.first * self.trained / (2 * pi * turns)) / log(self.base)
+    def _pair_of(self, turns: float, pairs: int) -> float:
+        """Returns which of the pairs turns so many times in the positions of training."""
+        return pairs * log(self.first * self.trained / (2 * pi * turns)) / log(self.base)
 
 
 class RotaryPositions(Rotation):

@@ -2,10 +2,11 @@
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.runtime.padded_division import Mask
 from archlang.blocks.positions import counted
+from archlang.blocks.weightless import Weightless
 
 
 def zero_padded(x: Float[Tensor, "b n d"], mask_n: Bool[Tensor, "b n"] | None) -> Float[Tensor, "b n d"]:
@@ -22,19 +23,10 @@ def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b 
     return padded.gather(1, index[..., None].expand(-1, -1, x.shape[2]))
 
 
-class SequenceBlock(nn.Module):
-    """A block on the positions of a sequence, which ignores the number of features."""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
-
-
-class Shift(SequenceBlock):
+class Shift(Weightless):
     """y_i = x_{i - by}, zeros at positions that the sample does not have"""
 
-    def __init__(self, *, by: int, d: int) -> None:
-        super().__init__(d=d)
-        self.by = by
+    by: int
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
@@ -46,15 +38,13 @@ class Shift(SequenceBlock):
         return torch.cat((zero_padded(x, mask_n), zeros), 1)[:, -self.by :]
 
 
-class Slice(SequenceBlock):
+class Slice(Weightless):
     """y_i = x_{start + i}, i < length; a negative start counts from the end of the sample
 
     Positions that the sample does not have are zeros."""
 
-    def __init__(self, *, start: int, length: int, d: int) -> None:
-        super().__init__(d=d)
-        self.start = start
-        self.length = length
+    start: int
+    length: int
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
@@ -65,7 +55,7 @@ class Slice(SequenceBlock):
         return states_at(zero_padded(x, mask_n), positions)
 
 
-class Append(SequenceBlock):
+class Append(Weightless):
     """y = [x_0; …; x_{n - 1}; y_0; …; y_{m - 1}] of the real positions; padding stays at the end"""
 
     def forward(
@@ -86,13 +76,11 @@ class Append(SequenceBlock):
         return states_at(both, torch.where(place < first, place, place + n - first)), place < first + second
 
 
-class Pad(SequenceBlock):
+class Pad(Weightless):
     """y = [0; …; 0; x_0; …; x_{n - 1}; 0; …; 0], with zeros before the first and after the last real position"""
 
-    def __init__(self, *, before: int, after: int, d: int) -> None:
-        super().__init__(d=d)
-        self.before = before
-        self.after = after
+    before: int
+    after: int
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None
@@ -105,21 +93,21 @@ class Pad(SequenceBlock):
         return y, place < mask_n.sum(1, keepdim=True) + self.before + self.after
 
 
-class Expand(SequenceBlock):
+class Expand(Weightless):
     """y_0 = x"""
 
     def forward(self, x: Float[Tensor, "b d"]) -> Float[Tensor, "b 1 d"]:
         return x[:, None]
 
 
-class Indices(SequenceBlock):
+class Indices(Weightless):
     """y_i = i"""
 
     def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n 1"]:
         return counted(x.shape[1], x).to(x.dtype)[:, None].expand(x.shape[0], -1, -1)
 
 
-class Gather(SequenceBlock):
+class Gather(Weightless):
     """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position"""
 
     def forward(
@@ -135,11 +123,8 @@ class Gather(SequenceBlock):
         return states_at(zero_padded(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 
-class Transpose(nn.Module):
+class Transpose(Weightless):
     """y_ic = x_ci"""
-
-    def __init__(self, *, k: int, d: int) -> None:
-        super().__init__()
 
     def forward(self, x: Float[Tensor, "b k d"]) -> Float[Tensor, "b d k"]:
         return x.transpose(1, 2)

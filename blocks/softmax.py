@@ -1,26 +1,21 @@
 """Softmax over features, and over positions."""
 
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.backend.kernels.masked_softmax import masked_softmax
+from archlang.blocks.weightless import Weightless
 
 
-class Softmax(nn.Module):
+class Softmax(Weightless):
     """y_c = exp(x_c) / Σ_j exp(x_j), over the features"""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return masked_softmax(x, None)
 
 
-class SoftmaxPositions(nn.Module):
+class SoftmaxPositions(Weightless):
     """y_i = exp(x_i) / Σ_j exp(x_j), over the real positions; 0 at padding"""
-
-    def __init__(self, *, d: int) -> None:
-        super().__init__()
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.backend.runtime.graph_loops import scan_steps
 from archlang.backend.runtime.padded_division import Mask
 
 
@@ -46,20 +46,13 @@ class StackRnn(nn.Module):
         self, x: Float[Tensor, "b n d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]
     ) -> tuple[Float[Tensor, "b n hidden"], Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
         """Returns the results of the steps after the states h and s, and the final states."""
-        if is_exporting():
 
-            def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-                h, stack = self._step(inputs[0], states[0], states[1])
-                return [h, stack], [h]
+        def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            h, stack = self._step(inputs[0], states[0], states[1])
+            return [h, stack], [h]
 
-            (h, stack), (y,) = scan_steps(step, [h, stack], [x.transpose(0, 1)])
-            return y.transpose(0, 1), h, stack
-        steps = []
-        for x_t in x.unbind(1):
-            h, stack = self._step(x_t, h, stack)
-            steps.append(h)
-        y = torch.stack(steps, dim=1) if steps else x.new_zeros(*x.shape[:2], h.shape[-1])
-        return y, h, stack
+        (h, stack), (y,) = scan_steps(step, [h, stack], [x.transpose(0, 1)])
+        return y.transpose(0, 1), h, stack
 
     def _step(
         self, x_t: Float[Tensor, "b d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]

@@ -2,7 +2,9 @@
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
+
+from archlang.blocks.weightless import Weightless
 
 
 def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:
@@ -27,17 +29,15 @@ def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -
     return larger | (equal & (equal.long().cumsum(axis) <= remaining))
 
 
-class TopK(nn.Module):
+class TopK(Weightless):
     """y_c = 1 if x_c is among the k largest features, else 0
 
     Among equal features, the first are chosen.
     With `straight_through`, ∂y/∂x is the identity, as in Bengio, Léonard, Courville, "Estimating or propagating
     gradients through stochastic neurons", 2013."""
 
-    def __init__(self, *, k: int, straight_through: bool, d: int) -> None:
-        super().__init__()
-        self.k = k
-        self.straight_through = straight_through
+    k: int
+    straight_through: bool
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         y = largest(x.detach(), None, self.k, -1).to(x.dtype)
@@ -45,12 +45,10 @@ class TopK(nn.Module):
         return y + (x - x.detach()) if self.straight_through else y
 
 
-class TopKPositions(nn.Module):
+class TopKPositions(Weightless):
     """y_i = 1 if x_i is among the k largest of its feature, else 0"""
 
-    def __init__(self, *, k: int, d: int) -> None:
-        super().__init__()
-        self.k = k
+    k: int
 
     def forward(
         self, x: Float[Tensor, "b n d"], *, mask_n: Bool[Tensor, "b n"] | None = None

@@ -61,9 +61,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "new": new.new, "fmt": check.fmt, "blocks": library.blocks, "tasks": library.tasks,
         "optimizers": library.optimizers, "recipes": library.recipes, "play": servers.play, "lsp": servers.lsp,
     },
-    "Check": {
-        "check": check.check, "watch": check.watch, "explain": library.explain, "test": contracts.hold_blocks,
-    },
+    "Check": {"check": check.check, "explain": library.explain, "test": contracts.hold_blocks},
     "See": {
         "show": architectures.show, "viz": architectures.viz, "summary": architectures.summary,
         "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,

@@ -24,7 +24,6 @@ def show(
     torch: Annotated[bool, flag("--torch", "Plain torch code, as `export` writes it.")] = False,
     lowered: Annotated[bool, flag("--lowered", "The torch code that runs, after the passes.")] = False,
     passes: Annotated[bool, flag("--passes", "The passes, and how many nodes each leaves.")] = False,
-    no_passes: Annotated[bool, flag("--no-passes", "The graph before the passes run.")] = False,
     without: Annotated[list[str] | None, typer.Option(help="The name of a pass to skip; may be repeated.")] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
@@ -76,7 +75,7 @@ def show(
     else:
         from archlang.graph.text import print_graph
 
-        console.out.write(print_graph(shown if no_passes else optimize(shown, excluded)))
+        console.out.write(print_graph(optimize(shown, excluded)))
 
 
 def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:

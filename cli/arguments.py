@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archlang.cli import completion, console
+from archlang.cli import console
 from archlang.errors.names import did_you_mean
 from archlang.resolve.shipped import recipe_files
 
@@ -31,21 +31,20 @@ def program_file(context: typer.Context, path: Path | None) -> Path | None:
 
 
 def program_or_input(path: Path | None) -> Path | None:
-    """Returns the file that an argument names, which may be `-` or the name of a shipped file. Exits if it is a
-    misspelt name of a shipped file."""
-    file = completion.named(path)
-    if path is not None and file == path and not os.path.lexists(path):
-        near = did_you_mean(completion.shipped_name(path), recipe_files())
-        if near is not None:
-            console.fail(f"there is no file `{path}`", f"did you mean `{near}`? `archlang recipes` lists all")
-    return file
+    """Returns the file that an argument names, which may be `-` or, where no file has this path, the name of a shipped
+    file, as in `gutlb`, `gutlb.arch` and `recipes/gutlb.arch`. Exits if it is a misspelt name of a shipped file."""
+    if path is None or os.path.lexists(path) or path.is_absolute():
+        return path
+    name = path.as_posix().removeprefix("recipes/").removesuffix(".arch")
+    if name not in recipe_files() and (near := did_you_mean(name, recipe_files())) is not None:
+        console.fail(f"there is no file `{path}`", f"did you mean `{near}`? `archlang recipes` lists all")
+    return recipe_files().get(name, path)
 
 
 def program_argument(help: str, metavar: str | None = None, may_be_input: bool = False) -> Any:  # Any: as of typer
     """Returns the declaration of an argument that names a program."""
     return typer.Argument(
-        help=help, metavar=metavar, show_default=False, callback=program_or_input if may_be_input else program_file,
-        autocompletion=completion.programs,
+        help=help, metavar=metavar, show_default=False, callback=program_or_input if may_be_input else program_file
     )  # fmt: skip
 
 
@@ -84,9 +83,7 @@ def _seeds(text: str | None) -> str | None:
 
 # Programs and their parts.
 ProgramOrInput = Annotated[Path, program_argument("The program; `-` for standard input.", may_be_input=True)]
-RecipeName = Annotated[
-    str | None, typer.Argument(help="The recipe; without it, the first of the file.", autocompletion=completion.recipes)
-]
+RecipeName = Annotated[str | None, typer.Argument(help="The recipe; without it, the first of the file.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="A model or block of the program.")]
 Recipe = Annotated[str | None, typer.Option("--recipe", "-r", help="A recipe of the program.")]
 Sets = Annotated[list[str] | None, setting("A static, as in `model.d=128` or `train.steps=100`")]
@@ -105,7 +102,7 @@ Plugin = Annotated[
 ]
 
 # Runs.
-Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False, autocompletion=completion.runs)]
+Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 Split = Annotated[list[str] | None, typer.Option("--split", help="A split; may be repeated.")]
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", help="The weights of a run: best (the default), last or a step.")

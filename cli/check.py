@@ -1,31 +1,23 @@
-"""`archlang check`, `watch` and `fmt`: check programs without running them, correct and format them."""
+"""`archlang check` and `fmt`: check programs without running them, correct and format them."""
 
 from __future__ import annotations
 
 import gc
 import os
-import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.cli.arguments import flag
-from archlang.cli.internal_errors import InternalErrors
+from archlang.cli.internal_errors import each
 from archlang.errors.names import plural
 
 if TYPE_CHECKING:
     from archlang.errors import Diagnostic
-    from archlang.errors.source import Source
-
-# Between two looks of `watch` at the files; a file that stays the same for two looks is checked.
-_SECONDS = 0.1
 
 
 def _programs(paths: list[Path]) -> list[Path]:
@@ -37,7 +29,6 @@ def check(
         list[Path],
         typer.Argument(
             help="Files or folders to check; `-` for standard input.", show_default=False, callback=_programs,
-            autocompletion=completion.programs,
         ),
     ],
     as_json: arguments.AsJson = False,
@@ -45,7 +36,6 @@ def check(
     allow: arguments.Allow = None,
     as_sarif: Annotated[bool, flag("--sarif", "Print errors and warnings as SARIF 2.1.0.")] = False,
     fix: Annotated[bool, flag("--fix", "Correct errors that have one safe correction first.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only, no summary.")] = False,
 ) -> None:  # fmt: skip
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
 
@@ -67,20 +57,15 @@ def check(
     paths = files if piped else arguments.arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
-    internal_errors = InternalErrors()
-    corrected = 0
-    for path in paths if fix else ():
-        with internal_errors.reported(path):
-            corrected += _correct(path, allowed, as_json or as_sarif or quiet)
+    corrected = sum(_correct(path, allowed, as_json or as_sarif) for path in each(paths)) if fix else 0
     unique: dict[tuple[str, str, str], Diagnostic] = {}
     with _rare_collections():
-        for path in paths:
-            with internal_errors.reported(path):
-                # Files that are used by several of the paths report their errors once.
-                unique |= {
-                    (str(d.span), d.code, d.message): d
-                    for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
-                }
+        for path in each(paths):
+            # Files that are used by several of the paths report their errors once.
+            unique |= {
+                (str(d.span), d.code, d.message): d
+                for d in (_check_standard_input(allowed) if piped else check_file(path, allowed))
+            }
     diagnostics = list(unique.values())
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
     if as_json or as_sarif:
@@ -89,14 +74,7 @@ def check(
         console.out.write(exchange.to_json(diagnostics) if as_json else exchange.to_sarif(diagnostics))
     else:
         console.show(diagnostics)
-        if not quiet:
-            counts = {
-                "error": errors,
-                "warning": len(diagnostics) - errors,
-                "internal error": len(internal_errors.paths),
-            }
-            console.out.print(_summary(len(paths), corrected, counts))
-    internal_errors.exit()
+        console.out.print(_summary(len(paths), corrected, errors, len(diagnostics) - errors))
     if errors:
         raise typer.Exit(1)
     if plugin:
@@ -181,21 +159,16 @@ def _construct(paths: list[Path], plugins: list[Path], allow: Iterable[Path]) ->
                 build(plan.graph, plan.plugins)
 
 
-def _summary(files: int, corrected: int, counts: dict[str, int]) -> str:
-    parts = [f"{plural(corrected, 'correction')}"] if corrected else []
+def _summary(files: int, corrected: int, errors: int, warnings: int) -> str:
+    parts = [plural(corrected, "correction")] if corrected else []
+    counts = {"error": errors, "warning": warnings}
     counted = [plural(number, word) for word, number in counts.items() if number]
     return ", ".join([plural(files, "file"), *parts, *(counted or ["no errors" + " left" * bool(corrected)])])
 
 
 def fmt(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files or folders; `-` for standard input.", show_default=False, autocompletion=completion.programs
-        ),
-    ],
+    files: Annotated[list[Path], typer.Argument(help="Files or folders; `-` for standard input.", show_default=False)],
     check: Annotated[bool, flag("--check", "Write nothing; exit with 1 if a file would change.")] = False,
-    diff: Annotated[bool, flag("--diff", "Write nothing; print the changes as a unified diff.")] = False,
 ) -> None:
     """Format programs in place. Comments and meaning stay the same.
 
@@ -222,93 +195,15 @@ def fmt(
             continue
         differs = text != source.text
         changed += differs
-        if diff:
-            console.out.write_program(_difference(source, text))
-        elif piped and not check:
+        if piped and not check:
             console.out.write_program(mark + text)
         elif differs and check:
             console.out.print(f"would format {source.path}")
         elif differs:
             _replace(path, text)
             console.out.print(f"formatted {path}")
-    if not diff and not piped:
+    if not piped:
         counts = f"{changed} {'would change' if check else 'changed'}, {len(paths) - changed - failed} unchanged"
         console.out.print(counts + (f", {failed} not formatted" if failed else ""))
     if failed or (check and changed):
         raise typer.Exit(1)
-
-
-def _difference(source: Source, text: str) -> str:
-    before, after = source.text.splitlines(keepends=True), text.splitlines(keepends=True)
-    lines = unified_diff(before, after, source.path, f"{source.path} (formatted)")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def watch(file: Annotated[Path, arguments.program_argument("The program.")], allow: arguments.Allow = None) -> None:
-    """Check a program now, and again whenever it or a file that it uses is saved. Ctrl-C ends it.
-
-    Example: archlang watch recipes/gutlb.arch
-    """
-    if file.is_dir():
-        console.fail(f"`{file}` is a folder", "name a program: each command watches one, and the files that it uses", 2)
-    exists = os.path.lexists(file)
-    states = _check_again(file, allow or (), {})
-    if not exists:
-        raise typer.Exit(1)  # hardly a program that is not written yet
-    while True:
-        _wait_for_change(states)
-        states = _check_again(file, allow or (), states)
-
-
-def _check_again(file: Path, allow: Iterable[Path], before: _States) -> _States:
-    """Prints the mistakes of a program. Returns the states that the program and the files that it names had when they
-    were read. `before` is the result of the check before."""
-    from archlang.plan.check import check_with
-    from archlang.resolve.resolve import Loader
-
-    begun = time.time_ns()
-    states = {path: _state(path) for path in (str(file), *before)}
-    loader = Loader(allow)
-    diagnostics = check_with(loader, file)
-    console.show(diagnostics)
-    errors = sum(diagnostic.is_error for diagnostic in diagnostics)
-    result = plural(errors, "error") if errors else "no errors"
-    console.out.print(f"{datetime.now():%H:%M:%S}  {file}: {result}")
-    for path in loader.named_paths():
-        if path not in states:
-            states[path] = _state(path)
-            if states[path][1] >= begun:
-                states[path] = ("saved while it was checked",), 0
-    return {path: states[path] for path in (str(file), *loader.named_paths())}
-
-
-def _wait_for_change(checked: _States) -> None:
-    """Waits until a file has another state than the checked one, and none has changed since the look before: editors
-    save in several steps."""
-    before: object = None
-    while True:
-        states = {path: _state(path) for path in checked}
-        if states == before and states != checked:
-            return
-        before = states
-        time.sleep(_SECONDS)
-
-
-# By path, what changes when a file is saved or replaced: where its links lead and its status; and when it was saved, in
-# nanoseconds.
-_States = dict[str, tuple[tuple[object, ...], int]]
-
-
-def _state(path: str) -> tuple[tuple[object, ...], int]:
-    try:
-        real = os.path.realpath(path)
-        status = os.stat(path)
-    except ValueError:  # no file can have this name
-        return (path,), 0
-    except OSError as error:
-        return (real, error.errno), 0
-    identity = real, status.st_dev, status.st_ino, status.st_mode
-    # The times of a folder or a pipe change while it is used.
-    if not stat.S_ISREG(status.st_mode):
-        return identity, 0
-    return (*identity, status.st_size, status.st_ctime_ns), status.st_mtime_ns

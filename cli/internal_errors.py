@@ -1,63 +1,36 @@
-"""Internal errors: bugs of archlang, which end a command or the processing of one of its files, and `archlang bug`."""
+"""Internal errors: bugs of archlang, which end a command, and `archlang bug`."""
 
-import os
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-import typer
-
 from archlang.cli import console
 from archlang.disk import package
-from archlang.disk.mistakes import RefusedFile
-from archlang.errors import ArchlangError
 from archlang.errors.bugs import REMEDY, keep_bug, kept_bug
-from archlang.errors.machine import machine_error
-from archlang.plugins import failure_of
 
 # The exit code of a command with a bug of archlang.
 BUG = 70
 
 
-def report_bug(error: BaseException, path: Path | None = None) -> int:
-    """Prints and keeps an internal error, and returns its exit code. `path` is the file that causes it."""
-    keep_bug(error, [path] if path else [word for word in sys.argv if word.endswith(".arch")])
-    prefix = f"{path}: " if path else ""
+_at_work: list[Path] = []
+
+
+def each(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yields the files of a command. An internal error names the one that is at work."""
+    for path in paths:
+        _at_work[:] = [path]
+        yield path
+    _at_work.clear()
+
+
+def report_bug(error: BaseException) -> int:
+    """Prints and keeps an internal error, and returns its exit code."""
+    keep_bug(error, _at_work or [word for word in sys.argv if word.endswith(".arch")])
+    prefix = "".join(f"{path}: " for path in _at_work)
     console.say(f"{prefix}internal error: {type(error).__name__}: {error}", REMEDY)
     return BUG
-
-
-@dataclass
-class InternalErrors:
-    """Reports an internal error with the file that causes it, so that a command can process the other files. `paths`
-    are the files with an internal error so far."""
-
-    paths: dict[Path, None] = field(default_factory=dict, init=False)
-
-    @contextmanager
-    def reported(self, path: Path) -> Iterator[None]:
-        """Reports an internal error of the processing of a file, instead of raising it. Raises all other errors, and,
-        with ARCHLANG_DEBUG, internal ones too."""
-        try:
-            yield
-        except (ArchlangError, RefusedFile, BrokenPipeError, typer.BadParameter, typer.Exit, typer.Abort):
-            raise
-        except Exception as error:
-            is_expected = machine_error(error) is not None or failure_of(error) is not None
-            if is_expected or os.environ.get("ARCHLANG_DEBUG"):
-                raise
-            if path not in self.paths:
-                report_bug(error, path)
-            self.paths[path] = None
-
-    def exit(self) -> None:
-        """Exits with the code of internal errors if there was one."""
-        if self.paths:
-            raise typer.Exit(BUG)
 
 
 def versions() -> list[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os.path
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.errors.names import suggest
 
 if TYPE_CHECKING:
@@ -22,7 +22,21 @@ if TYPE_CHECKING:
 
 
 def _name(what: str) -> Any:  # Any: as of typer
-    return typer.Argument(help=f"{what} Without it, list all.", autocompletion=completion.names)
+    return typer.Argument(help=f"{what} Without it, list all.", autocompletion=_names)
+
+
+def _names(context: typer.Context, incomplete: str) -> list[str]:
+    """What the shell completes: the names that the command lists."""
+    from archlang.errors import codes
+    from archlang.resolve import library
+    from archlang.resolve.shipped import recipe_files
+
+    listed: Mapping[str | None, Callable[[], Iterable[str]]] = {
+        "blocks": library.blocks, "tasks": library.task_names, "optimizers": library.optimizer_names,
+        "recipes": recipe_files, "explain": codes.titles,
+    }  # fmt: skip
+    names = {name.rpartition(".")[2] for name in listed[context.info_name]()}
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def blocks(

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from archlang.cli import completion, console
+from archlang.cli import console
 from archlang.cli.arguments import matching
 
-_KINDS = "|".join(completion.KINDS)
+_KINDS = ("project", "recipe", "block", "task")
 # The files, by kind. `NAME` in them is the user's name, and `Name` its class. The suffix .txt keeps tools away.
 _STARTERS = Path(__file__).parent / "starters"
 
@@ -22,8 +22,9 @@ def new(
     kind: Annotated[
         str,
         typer.Argument(
-            metavar=_KINDS, help="What to write.", show_default=False, autocompletion=completion.kinds,
-            callback=matching(_KINDS, f"one of {', '.join(completion.KINDS)}"),
+            metavar="|".join(_KINDS), help="What to write.", show_default=False,
+            autocompletion=lambda incomplete: [kind for kind in _KINDS if kind.startswith(incomplete)],
+            callback=matching("|".join(_KINDS), f"one of {', '.join(_KINDS)}"),
         ),
     ],
     name: Annotated[str, typer.Argument(help="Its name, in lower case, as `my_block`.", show_default=False)],

@@ -1,4 +1,4 @@
-"""`archlang runs` and `archlang report`: list, show, compare, draw and remove run folders, and report their results."""
+"""`archlang runs` and `archlang report`: list, show, compare and draw run folders, and report their results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, parse_sets
 
 if TYPE_CHECKING:
     from archlang.reports.run_report import RunReport
     from archlang.reports.table_report import TableReport
 
-app = typer.Typer(name="runs", help="List, show, compare and remove run folders.", no_args_is_help=True)
+app = typer.Typer(name="runs", help="List, show, compare and draw run folders.", no_args_is_help=True)
 
-Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False, autocompletion=completion.runs)]
+Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)]
 _FOLDER = Path("runs")
 
 
@@ -134,24 +134,6 @@ def page(
     if not summaries:
         console.fail(f"there are no runs in {folder}", "name a folder of runs")
     console.write_page(runs_page(str(folder), summaries), out, folder, "runs.html")
-
-
-@app.command()
-def rm(
-    runs: Runs, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
-) -> None:
-    """Remove run folders, with their checkpoints. Damaged ones are removed too; links in them are not followed.
-
-    Example: archlang runs rm runs/gutlb/2026-01-31_12-00-00
-    """
-    from archlang.train.record.summaries import DamagedRun, open_for_removal, remove_run
-
-    for run in [open_for_removal(folder) for folder in runs]:
-        facts = run.reason if isinstance(run, DamagedRun) else f"{run.model}, step {run.step}, {console.size(run.size)}"
-        if not yes and not console.confirm(f"remove {run.folder} ({facts})?"):
-            continue
-        remove_run(run.folder)
-        console.out.print(f"removed {run.folder}")
 
 
 def report(

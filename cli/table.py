@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _FORMATS = ("terminal", "markdown", "latex", "csv", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
 _PICTURES = (".svg", ".png")
-_SECONDS_BETWEEN_LINES = 30.0
 _PRINTED_TRIALS = 10
 
 
@@ -63,14 +62,6 @@ def table(
     dry_run: Annotated[
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
-    speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FLOP/S",
-            callback=matching(table_previews.SPEED, "a speed; write 20TFLOP/s or 800GFLOP/s"),
-            help="With `--dry-run`, the measured speed of another machine, as in `20TFLOP/s`.",
-        ),
-    ] = None,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
     compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
@@ -127,8 +118,6 @@ def table(
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
-    if speed is not None and not dry_run:
-        console.fail("`--speed` is for an estimate", "add `--dry-run`", code=2)
     pairs = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
@@ -139,7 +128,7 @@ def table(
     if not no_run:
         require_trust(plan.plans)
     if dry_run:
-        table_previews.print_estimate(runs, workers, together, speed)
+        table_previews.print_estimate(runs, workers, together)
         return
     if not no_run:
         ask_for(plan.plans, yes, terminal)
@@ -205,7 +194,7 @@ def _run(
     failed = stopped = 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
     with console.plain_warnings(), stop.listening(), shown.bar:
-        results = runner.run(group_seeds(points) if together else points, lambda: shown.stopping(stop))
+        results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
         for run in (run for result in results for run in result.per_run()):
             for line in run.warnings:
                 terminal.print(f"warning: {run.point.name}: {line}")
@@ -228,25 +217,14 @@ class RunsDisplay:
         self.bar = console.progress(terminal, transient=False)
         self._task = self.bar.add_task(title, total=total)
         self._terminal, self._total, self._ended = terminal, total, 0
-        self._begun = self._last_line = time.monotonic()
+        self._begun = time.monotonic()
 
     def advance(self, event: str) -> None:
         """Counts a run that has ended, and what a log says about it."""
         self._ended += 1
         self.bar.advance(self._task)
-        self._print(event)
-
-    def stopping(self, stop: Stop) -> bool:
-        """Returns whether the runs are to stop. Engines ask several times a second, so a log gets a line now and
-        then."""
-        if time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._print("")
-        return stop.asked
-
-    def _print(self, event: str) -> None:
-        self._last_line = time.monotonic()
-        seconds, ended, total = self._last_line - self._begun, self._ended, self._total
-        left = f", about {duration(seconds / ended * (total - ended))} left" if 0 < ended < total else ""
+        seconds, ended, total = time.monotonic() - self._begun, self._ended, self._total
+        left = f", about {duration(seconds / ended * (total - ended))} left" if ended < total else ""
         if not self._terminal.is_terminal:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
@@ -315,7 +293,7 @@ def tune(
     shown = RunsDisplay(terminal, search.recipe, trials)
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options))
-        for trial, result in tuning.run(trials, runner, lambda: shown.stopping(stop)):
+        for trial, result in tuning.run(trials, runner, lambda: stop.asked):
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")

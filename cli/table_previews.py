@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,9 @@ import typer
 
 from archlang.cli import console
 from archlang.cli.arguments import arch_files
-from archlang.cli.internal_errors import InternalErrors
+from archlang.cli.internal_errors import each
 from archlang.errors import ErrorWithRemedy, ProgramError
-from archlang.errors.names import PREFIXES, plural, rounded
+from archlang.errors.names import plural, rounded
 
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from archlang.train.runs.table import TableRuns
 
 RUNS = Path("runs") / "tables"
-# A speed above 0, such as `20TFLOP/s`.
-SPEED = rf"(?i)(?=[\d.]*[1-9])(\d+(?:\.\d+)?(?:e\+?\d\d?)?) ?([{''.join(PREFIXES)}]?)FLOP/S"
 
 
 @dataclass
@@ -42,14 +39,13 @@ class TablesOf:
     seeds: Sequence[int]
     allow: Iterable[Path]
     broken: dict[Path, None] = field(default_factory=dict, init=False)
-    internal_errors: InternalErrors = field(default_factory=InternalErrors, init=False)
     _shown: set[str] = field(default_factory=set, init=False)
 
     def __iter__(self) -> Iterator[tuple[Path, TablePlan]]:
         from archlang.plan.from_file import TablePlanner
 
         planner = TablePlanner(self.sets, self.seeds, self.allow)
-        for file in arch_files([self.path], code=2):
+        for file in each(arch_files([self.path], code=2)):
             names: Sequence[str | None] = ()
             with self.reported(file):
                 names = self._names(file, planner)
@@ -64,8 +60,7 @@ class TablesOf:
     def reported(self, file: Path) -> Iterator[None]:
         """Reports the errors of a file, each once, instead of raising them."""
         try:
-            with self.internal_errors.reported(file):
-                yield
+            yield
         except ProgramError as error:
             self.broken[file] = None
             for diagnostic in error.diagnostics:
@@ -78,16 +73,13 @@ class TablesOf:
             console.say(f"{file}: {error.message}", error.remedy)
 
     def end(self, count: int, prints_text: bool) -> None:
-        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors, or with the code of
-        internal errors."""
-        if not count and not self.broken and not self.internal_errors.paths and prints_text:
+        """Says that there is no table, if `count` is 0, and exits with 1 if a file has errors."""
+        if not count and not self.broken and prints_text:
             named = "" if self.name is None else f" `{self.name}`"
             console.out.print(f"no program in {self.path} has a table{named}")
         if self.broken:
             verb = "has" if len(self.broken) == 1 else "have"
             console.say(f"{plural(len(self.broken), 'file')} {verb} errors", "correct them, to see every table")
-        self.internal_errors.exit()
-        if self.broken:
             raise typer.Exit(1)
 
     def _names(self, file: Path, planner: TablePlanner) -> Sequence[str | None]:
@@ -105,12 +97,11 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
     summaries = []
     for file, plan in tables:
-        with tables.internal_errors.reported(file):
-            summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
-            summaries.append(summary)
-            if form == "terminal":
-                for line in summary.lines():
-                    console.out.print(line)
+        summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
+        summaries.append(summary)
+        if form == "terminal":
+            for line in summary.lines():
+                console.out.print(line)
     if form == "json":
         console.out.write_json([summary.record() for summary in summaries])
     elif summaries:
@@ -134,17 +125,6 @@ def print_claims(tables: TablesOf, form: str) -> None:
         else:
             console.out.write(markdown_text(table))
     tables.end(count, True)
-
-
-def flops_per_second(text: str) -> float:
-    """Returns the number of a speed.
-
-    >>> flops_per_second("20TFLOP/s"), flops_per_second("2e1tflop/s")
-    (20000000000000.0, 20000000000000.0)
-    """
-    match = re.fullmatch(SPEED, text)
-    assert match is not None, "the option has been checked"
-    return float(match[1]) * 1000.0 ** [prefix.upper() for prefix in PREFIXES].index(match[2].upper())
 
 
 @dataclass(frozen=True)
@@ -174,9 +154,9 @@ def _kinds(points: Sequence[Point]) -> list[_Kind]:
     ]
 
 
-def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: str | None) -> None:
+def print_estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
     """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
-    each kind, how long every run takes on this machine; and the cost of all, also at `speed`, which matches `SPEED`.
+    each kind, how long every run takes on this machine; and the cost of all.
 
     Raises:
         RunError: a run cannot begin.
@@ -193,45 +173,37 @@ def print_estimate(runs: TableRuns, workers: int | None, together: bool, speed: 
     total = flops = 0.0
     # By the model and the training, the seconds of a FLOP: runs that differ in their task alone are timed once.
     seconds_per_flop: dict[tuple[str, str], float] = {}
-    with console.progress(console.out) as bar:
-        shown = bar.add_task("", total=2 * len(ready), completed=-1)
-        for kind in ready:
-            task = kind.points[0].plan.task
-            bar.update(shown, description=f"preparing the data of {task.name}: {kind.title}", advance=1)
-            if not console.out.is_terminal and repr(task) not in prepared:
-                console.out.print(f"preparing the data of {task.name}")
-            prepared.add(repr(task))
-            cost = estimate_cost(kind.points[0].plan)
-            costs.append(cost)
-            console.out.print(
-                f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
-                f"about {'at least ' if cost.uncounted else ''}{rounded(cost.flops, ' ')}FLOP"
-            )
-        for kind, cost in zip(ready, costs, strict=True):
-            bar.update(shown, description=f"timing a few steps: {kind.title}", advance=1)
-            plan = kind.points[0].plan
-            work = print_graph(plan.graph), repr(plan.train)
-            if work in seconds_per_flop:
-                seconds = seconds_per_flop[work] * cost.flops
-            else:
+    for kind in ready:
+        task = kind.points[0].plan.task
+        if repr(task) not in prepared:
+            console.out.print(f"preparing the data of {task.name}")
+        prepared.add(repr(task))
+        cost = estimate_cost(kind.points[0].plan)
+        costs.append(cost)
+        console.out.print(
+            f"{kind.title}: {cost.steps:,} {'step' if cost.steps == 1 else 'steps'}, "
+            f"about {'at least ' if cost.uncounted else ''}{rounded(cost.flops, ' ')}FLOP"
+        )
+    for kind, cost in zip(ready, costs, strict=True):
+        plan = kind.points[0].plan
+        work = print_graph(plan.graph), repr(plan.train)
+        if work in seconds_per_flop:
+            seconds = seconds_per_flop[work] * cost.flops
+        else:
+            with console.out.working(f"timing a few steps: {kind.title}"):
                 seconds = seconds_per_step(kind.points[0], cost) * cost.steps
-                if cost.flops and not cost.uncounted:
-                    seconds_per_flop[work] = seconds / cost.flops
-            for point in kind.points:
-                console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
-            total += seconds * len(kind.points)
-            flops += cost.flops * len(kind.points)
+            if cost.flops and not cost.uncounted:
+                seconds_per_flop[work] = seconds / cost.flops
+        for point in kind.points:
+            console.out.print(f"{point.name}, about {duration(seconds)}, in {point.folder}")
+        total += seconds * len(kind.points)
+        flops += cost.flops * len(kind.points)
     _print_total(runs, points, sum(len(kind.points) for kind in ready), total, workers)
     if together and ready:
         console.out.print(f"together they would be {len(kinds)} models; the times are those of solo runs")
     if flops and total:
         console.out.print(
             f"these are about {rounded(flops, ' ')}FLOP, at {rounded(flops / total, ' ')}FLOP/s on this machine"
-        )
-    if flops and speed is not None:
-        number = flops_per_second(speed)
-        console.out.print(
-            f"at {rounded(number, ' ')}FLOP/s: about {duration(flops / number)} of training, without evaluations"
         )
 
 

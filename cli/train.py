@@ -84,6 +84,9 @@ def train(
         plan = plan_recipe(file, recipe, settings, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
+    for option, count, name in (("--devices", devices, "LOCAL_WORLD_SIZE"), ("--nodes", nodes, "GROUP_WORLD_SIZE")):
+        if count not in (None, started := _torchrun_count(name)) and "TORCHELASTIC_RUN_ID" in os.environ:
+            console.fail(f"torchrun has started {started}, and `{option}` names {count}", f"omit `{option}`", code=2)
     require_trust([plan])
     ask_for([plan], yes, console.err if as_json else console.out)
     terminal = None if as_json or not _leads() else console.out

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from archlang.cli import arguments, completion, console
+from archlang.cli import arguments, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def evaluate(
 
 def predict(
     run: Annotated[
-        Path, typer.Argument(help="A run folder or a saved model.", show_default=False, autocompletion=completion.runs)
+        Path, typer.Argument(help="A run folder or a saved model.", show_default=False)
     ],
     inputs: Annotated[
         list[str] | None,

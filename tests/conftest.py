@@ -30,7 +30,7 @@ Becomes = Callable[[Callable[[Graph], Graph], str], None]
 pytest_plugins = ["tests.browser", "tests.tiny_run"]
 
 # Without the kernels: Triton cannot compile decorated functions.
-_CHECKED = ("architecture", "attach", "build", "decode", "lower", "runtime")
+_CHECKED = ("architecture", "attach", "decode", "lower", "runtime")
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
 _hook = jaxtyping.install_import_hook(["archlang.blocks", *(f"archlang.backend.{name}" for name in _CHECKED)], None)
 jaxtyping.jaxtyped = lambda **_: shape_checks.checked  # type: ignore[assignment] # takes the keyword of the hook only

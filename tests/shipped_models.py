@@ -64,6 +64,15 @@ def shipped_model(name: str, **statics: object) -> Architecture:
     return load_page(file, name, **values).eval()
 
 
+def drawn_fields(module: Architecture) -> list[Tensor]:
+    """Returns fields of two samples, in which every length is 6."""
+    fields = []
+    for field in module.program.inputs:
+        shape = [2, *(size if isinstance(size, int) else 6 for size in field.sizes)]
+        fields.append(torch.rand(shape) if field.vocabulary is None else torch.randint(field.vocabulary, shape))
+    return fields
+
+
 def shipped_batch(module: Architecture, batch: int, length: int) -> tuple[list[Tensor], dict[str, Tensor]]:
     """Returns the fields and the lengths of a batch. A second field with its own length is two positions shorter; the
     first sample has no padding."""

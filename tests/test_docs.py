@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import archlang
 from archlang.cli.main import main
@@ -17,6 +16,7 @@ from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.resolve.resolve import Loader
 from archlang.syntax.tree import Definition
+from tests.shipped_models import drawn_fields
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -64,11 +64,7 @@ def test_each_block_and_model_on_a_page_runs(text: str, tmp_path: Path) -> None:
             **SIZES,
         }
         module = archlang.load(path, name, **statics).eval()
-        fields = []
-        for field in module.program.inputs:
-            shape = [2, *(size if isinstance(size, int) else 6 for size in field.sizes)]
-            fields.append(torch.rand(shape) if field.vocabulary is None else torch.randint(field.vocabulary, shape))
-        result = module(*fields)
+        result = module(*drawn_fields(module))
         assert len(result) == 2
         assert result.isfinite().all()
 

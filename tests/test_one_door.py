@@ -50,9 +50,6 @@ EXCEPTIONS = {
     ("cli/new.py", "iterdir"): "lists the starters of the package",
     ("cli/new.py", "file.read_text"): "the starters of the package",
     ("cli/arguments.py", "path.rglob"): "finds programs below a folder that the user names",
-    ("cli/completion.py", "os.scandir"): "lists the folder whose names the user completes",
-    ("cli/completion.py", "glob"): "lists the folder of runs",
-    ("cli/check.py", "os.stat"): "the time of a program that the user names",
     ("cli/data.py", "place.iterdir"): "lists a folder of published data",
 }
 EXCEPTIONS |= {

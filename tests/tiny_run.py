@@ -11,6 +11,11 @@ from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.runs import evaluation, training
 from archlang.train.stop import Stop
 
+# A task that is generated in a millisecond.
+TASK = """ctl[
+        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
+        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
+    ]"""
 TINY = """
 model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
     h = embed[d](x)
@@ -21,16 +26,13 @@ model tiny[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        order = forward, symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
-    ]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, clip = 1.0, batch = 8, steps = 40, every = 10, ponder = 0.01]
     claim test.accuracy = 1.00 ± 0.02 from "nobody"
     claim test.accuracy[5] = 0.50 from "nobody"
 }
-"""
+""".replace("TASK", TASK.replace("[", "[order = forward,", 1))
 
 Train = Callable[..., evaluation.Result]
 
@@ -56,11 +58,6 @@ class StopAfter(Stop):
     @asked.setter
     def asked(self, value: bool) -> None:
         raise AssertionError
-
-
-@pytest.fixture(scope="session")
-def tiny() -> str:
-    return TINY
 
 
 @pytest.fixture

@@ -109,6 +109,13 @@ def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) ->
     return TypeError(f"`{model}` has no field {_list(sorted(unknown))} to have lengths; it has {_list(fields)}")
 
 
+def no_lengths(model: str, target: str) -> TypeError:
+    return TypeError(
+        f"`{model}` takes no lengths: it reads `{target}` alone, which begins with equally many tokens in all samples; "
+        "decode those with fewer by themselves"
+    )
+
+
 def not_a_tensor(model: str, field: str, value: object) -> TypeError:
     return TypeError(f"`{model}` takes `{field}` as a tensor, and got {_kind(value)}")
 

@@ -10,7 +10,7 @@ from archlang.backend.lower.instances import find_class
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.bound_call import BoundCall
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
-from archlang.elaborate.static_arguments import parameter_kind
+from archlang.elaborate.static_arguments import evaluated, parameter_kind
 from archlang.errors import Diagnostic
 from archlang.graph.graph import Instance
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -22,7 +22,7 @@ from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Extern, Name, Number, StaticParameter
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
-from archlang.types.statics import StaticValue, Symbol
+from archlang.types.statics import Symbol
 
 # The path of the tested instance.
 BLOCK = "block"
@@ -327,13 +327,7 @@ def _annotation(declaration: Declaration, parameter: str, plugins: Plugins) -> s
 
 
 def _table(name: str, case: Case) -> Table:
-    settled = {key: Bound(_value(value), None) for key, value in case.instance.statics.items()}
+    settled = {key: Bound(evaluated(value), None) for key, value in case.instance.statics.items()}
     value = InstanceValue(name, BlockValue(case.declaration, settled), name, case.declaration.span)
     value.features.update(case.instance.features)
     return Table(value, replace(case.instance, path=name))
-
-
-def _value(value: StaticValue) -> Value:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Dim.of(value)
-    return value if isinstance(value, bool | float | Symbol) else None

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
@@ -23,11 +23,9 @@ _NEVER_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 @dataclass(frozen=True)
 class ReadableFolders:
-    """The real paths of the folders whose files, and those below, a program may name. `asked` has the paths that `find`
-    was asked for, with its answers."""
+    """The real paths of the folders whose files, and those below, a program may name."""
 
     folders: tuple[str, ...] = (_LIBRARY,)
-    asked: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def of_program(path: str | Path, allow: Iterable[str | Path] = ()) -> ReadableFolders:
@@ -38,9 +36,7 @@ class ReadableFolders:
     def find(self, path: str | Path) -> str | None:
         """Returns the real path of a file that the program may name, whether it exists or not; else None."""
         real = _real(path)
-        answer = real if self._folder_of(real) is not None else None
-        self.asked[os.fspath(path)] = answer
-        return answer
+        return real if self._folder_of(real) is not None else None
 
     def read(self, real: str, most: int) -> bytes:
         """Reads up to `most` bytes of a regular file whose path `find` has returned.

@@ -11,8 +11,7 @@ from archlang.errors import Diagnostic, ignore
 from archlang.errors.effort import TooMuchWork, limited
 from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
-from archlang.plan.check import MOST_STEPS, check_loaded
-from archlang.plan.checked_bodies import CheckedBodies
+from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
 from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.printer import format_program
@@ -32,14 +31,11 @@ def _parse_once(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """The text of a file, which need not be saved. `unsaved` are the texts of other files, by their real paths.
-
-    With the `bodies` of the document of an earlier text, only what has changed is checked."""
+    """The text of a file, which need not be saved. `unsaved` are the texts of other files, by their real paths."""
 
     path: str
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
-    bodies: CheckedBodies = field(default_factory=CheckedBodies, repr=False)
     # Whether the text is being written; that of another file was parsed where a file uses it.
     is_open: bool = True
     # The graphs of its parts, or why they have none, as `graph_of` has computed them.
@@ -57,7 +53,7 @@ class Document:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All mistakes of the file, by place."""
         loader, resolved = self._loaded
-        return check_loaded(loader, resolved, self.bodies)
+        return check_loaded(loader, resolved)
 
     @property
     def program(self) -> Program:
@@ -104,11 +100,14 @@ class Document:
         return types
 
     def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
-        if not isinstance(declaration.item, Definition) or not self._has_types:
-            return {}
-        place = declaration.item.span.start
-        types = self.bodies.check(declaration, ignore)
-        return {(place + start, place + end): kind for (start, end), kind in types.items()}
+        types: dict[tuple[int, int], Type] = {}
+
+        def observe(span: Span, kind: Type) -> None:
+            types.setdefault((span.start, span.end), kind)
+
+        if isinstance(declaration.item, Definition) and self._has_types:
+            elaborate_alone(declaration, ignore, observe)
+        return types
 
     @property
     def formatted(self) -> str | None:

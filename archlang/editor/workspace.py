@@ -7,7 +7,6 @@ from pathlib import Path
 
 from archlang.editor.document import Document
 from archlang.errors import ProgramError
-from archlang.plan.checked_bodies import CheckedBodies
 from archlang.syntax.reading import read
 
 # The largest number of files of a folder that are searched or listed.
@@ -26,7 +25,6 @@ class Workspace:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._documents: dict[str, Document] = {}
-        self._bodies: dict[str, CheckedBodies] = {}
 
     def open(self, path: str, text: str) -> None:
         """Sets the text of a file, saved or not."""
@@ -36,7 +34,6 @@ class Workspace:
     def close(self, path: str) -> None:
         """Returns to the text on the disk."""
         self._texts.pop(os.path.realpath(path), None)
-        self._bodies.pop(path, None)
         self._documents.clear()
 
     def reread(self) -> None:
@@ -51,9 +48,8 @@ class Workspace:
         if path not in self._documents:
             text = self._texts.get(os.path.realpath(path))
             text = read(path).text if text is None else text
-            bodies = self._bodies.setdefault(path, CheckedBodies())
             is_open = os.path.realpath(path) in self._texts
-            self._documents[path] = Document(path, text, dict(self._texts), bodies, is_open=is_open)
+            self._documents[path] = Document(path, text, dict(self._texts), is_open=is_open)
         return self._documents[path]
 
     def usable_files(self, path: str) -> Iterator[str]:

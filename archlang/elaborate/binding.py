@@ -38,7 +38,7 @@ class Binding:
 
     `call` is the place of the call. `ambient` are the sizes that a task sets. With `generic`, statics without a default
     are symbols; with `may_be_unknown`, sizes may lack a value. `lengths` are the sizes that count positions. `family`
-    is the type of `data`, one of `FEATURED`, with its lengths. `arguments` are the types of the values of the call."""
+    is the type of `data`, one of `FEATURED`, with its lengths."""
 
     declaration: Declaration
     call: Span
@@ -50,7 +50,6 @@ class Binding:
     sizes: dict[str, Bound] = field(default_factory=dict)
     lengths: set[str] = field(default_factory=set)
     family: tuple[str, tuple[Dim, ...]] | None = None
-    arguments: tuple[Type, ...] = ()
     _open: set[str] = field(default_factory=set)
     # Computed sizes of inputs, whose names a later input may bind, with those of the arguments.
     _computed: list[tuple[tree.Expression, Dim, Span, Axis]] = field(default_factory=list)
@@ -247,20 +246,12 @@ class Binding:
                     str(actual),
                     bound.span,
                     written.span,
-                    self._is_usual(actual, bound),
                     axis is Axis.FEATURE,
                     name in self.parameters,
                 )
             )
         self._disagreeing.add(name)
         return False
-
-    def _is_usual(self, size: Dim, bound: Bound) -> bool:
-        """Whether more arguments have a number of features than the one that another argument has bound."""
-        if bound not in self.sizes.values() or not isinstance(bound.value, Dim):
-            return False
-        features = [argument.dims[-1] for argument in self.arguments if argument.name in FEATURED]
-        return features.count(size) > features.count(bound.value)
 
     def type(
         self, written: tree.TypeExpression, features: Sequence[Dim] = (), free: Callable[[str], Dim] | None = None

@@ -9,7 +9,6 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static
-from archlang.errors import Diagnostic
 from archlang.errors.effort import Memo, is_check, spend, unlimited
 from archlang.errors.names import plural
 from archlang.errors.source import Span
@@ -58,11 +57,9 @@ class Calls:
         self._report = context.report
         self._elaborate_body = elaborate_body
 
-    def target(
-        self, callee: Name, frame: Frame, arguments: Sequence[Type | None] | None = None
-    ) -> BlockValue | InstanceValue | None:
+    def target(self, callee: Name, frame: Frame) -> BlockValue | InstanceValue | None:
         """Returns what a callee names: a block, a static that is a block, or an instance bound by `let`. Reports any
-        other name, and returns None for it. `arguments` are the types of the values of the call, if it has values."""
+        other name, and returns None for it."""
         is_bound, value = frame.find(callee.text)
         if isinstance(value, InstanceValue):
             return value
@@ -83,16 +80,11 @@ class Calls:
             receiver, _, block = callee.text.partition(".")
             is_value, bound = frame.find(receiver)
             if block in possible and is_value and not isinstance(bound, InstanceValue):
-                self._report(name_mistakes.method_of_value(callee.span, receiver, block, bool(arguments)))
+                self._report(name_mistakes.method_of_value(callee.span, receiver, block))
                 return None
-            self._report(name_mistakes.unknown_block(callee.span, callee.text, possible, arguments))
+            self._report(name_mistakes.unknown_block(callee.span, callee.text, possible))
             return None
         return BlockValue(declaration)
-
-    def is_known(self, callee: Name, frame: Frame) -> bool:
-        """Whether a callee names something."""
-        is_static = len(callee.parts) == 1 and frame.binding.lookup(callee.text) is not None
-        return frame.find(callee.text)[0] or is_static or frame.file.find(callee.text) is not None
 
     def settled(
         self, target: BlockValue | InstanceValue, statics: Sequence[StaticArgument], callee: Name, frame: Frame
@@ -113,7 +105,7 @@ class Calls:
         frame: Frame,
     ) -> Flow | None:
         """Applies what `callee` names to values with their places. Returns the result, None after a mistake."""
-        target = self.target(callee, frame, [None if value is None else value.type for value, _ in values])
+        target = self.target(callee, frame)
         if target is None:
             return None
         shared = target if isinstance(target, InstanceValue) else None
@@ -208,10 +200,6 @@ class Calls:
         paired = _with_defaults(arguments, inputs)
         if len(paired) < len(inputs):
             return None
-        if (exchanged := _exchanged(block, arguments)) is not None:
-            self._report(exchanged)
-            return None
-        binding.arguments = tuple(value.type for value, _ in arguments)
         fine = True
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:
@@ -245,18 +233,6 @@ class Calls:
             reason = "; ".join(differences) or "its statics differ"
             self._report(mistakes.shared_with_other_sizes(where, name, reason, first.span))
         return False
-
-
-def _exchanged(block: BlockValue, arguments: Sequence[tuple[Flow, Span]]) -> Diagnostic | None:
-    """Returns the mistake of two inputs of which each has the type of the other one; None for any other call."""
-    item = block.declaration.item
-    inputs = item.signature.inputs
-    if len(inputs) != 2 or len(arguments) != 2:
-        return None
-    expected = [parameter.type.name for parameter in inputs]
-    if expected[0] == expected[1] or [value.type.name for value, _ in arguments] != expected[::-1]:
-        return None
-    return mistakes.inputs_exchanged(item.name, _written(inputs), [place for _, place in arguments], item.name_span)
 
 
 def _written(inputs: Sequence[InputParameter]) -> list[str]:

@@ -1,7 +1,6 @@
 """What the parts of elaboration share: the mistakes, the calls being followed, the instances, and static values."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from archlang.elaborate import mistakes
@@ -51,14 +50,10 @@ class Context:
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
-        self._is_doubtful = False
 
     def report(self, diagnostic: Diagnostic) -> None:
-        """Reports a mistake, with the last calls that lead to it. One that is not shown counts too: what has it is not
-        kept as sound."""
+        """Reports a mistake, with the last calls that lead to it."""
         self.reported += 1
-        if self._is_doubtful and not diagnostic.code.startswith("E02"):
-            return
         labels = tuple(
             Label(span, IN_CALL)
             for span in self.calls[-3:]
@@ -69,16 +64,6 @@ class Context:
     @property
     def takes_every_branch(self) -> bool:
         return self._every_branch and not self.calls
-
-    @contextmanager
-    def doubtful(self) -> Iterator[None]:
-        """Inside, only unknown names and the like are reported: a condition that could not be read may exclude the
-        rest."""
-        outer, self._is_doubtful = self._is_doubtful, True
-        try:
-            yield
-        finally:
-            self._is_doubtful = outer
 
     def observe(self, span: Span, value: Flow | InstanceValue | None) -> None:
         """Notes the type of a value of the block that is elaborated, not of the blocks that it calls."""

@@ -6,7 +6,6 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context, Observe
 from archlang.elaborate.frame import Frame, InstancePaths
-from archlang.elaborate.loops import updated_names
 from archlang.elaborate.region_builder import Flow, TooLarge
 from archlang.elaborate.statements import Statements
 from archlang.errors import Diagnostic, Report
@@ -16,7 +15,7 @@ from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.compared_symbols import unlisted_symbols
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import Bound
-from archlang.syntax.tree import Assign, Definition, Experts, Halting, Name, Repeat, Scan, Stack
+from archlang.syntax.tree import Definition, Name
 from archlang.types import Dim, Type
 
 
@@ -71,10 +70,7 @@ class _Elaborator:
         self._statements.run(item.body.statements, frame)
         if frame.returned is None:
             if not frame.misplaced:
-                last = _last_value(item)
-                if last is not None and not self._may_return(last[1], item, frame):
-                    last = None
-                self._context.report(name_mistakes.no_return(item.name_span, item.name, last))
+                self._context.report(name_mistakes.no_return(item.name_span, item.name))
             return None
         result, span = frame.returned
         promised = item.signature.result
@@ -94,14 +90,6 @@ class _Elaborator:
             )
             return None
         return result
-
-    def _may_return(self, name: str, item: Definition, frame: Frame) -> bool:
-        """Whether a value has the promised type, as far as both are known."""
-        value, promised = frame.find(name)[1], item.signature.result
-        if not isinstance(value, Flow) or promised is None:
-            return True
-        expected = frame.binding.type(promised, free=Dim.of)
-        return expected is None or _keeps(expected, value.type)
 
 
 def elaborate(
@@ -154,18 +142,3 @@ def _promised_names(item: Definition) -> list[str | None]:
     result = item.signature.result
     dimensions = getattr(result, "dimensions", ())
     return [size.text if isinstance(size, Name) else None for size in dimensions]
-
-
-def _last_value(item: Definition) -> tuple[Span, str] | None:
-    """Returns the last statement of a body with the name of the value that it binds or updates; None if it does not."""
-    last = item.body.statements[-1] if item.body.statements else None
-    match last:
-        case Assign(name=name):
-            return last.span, name
-        case Repeat(target=str(name)) | Stack(target=str(name)) | Halting(target=str(name)) | Scan(target=str(name)):
-            return last.span, name
-        case Experts(target=name) | Halting(state=name):
-            return last.span, name
-        case Repeat() | Stack() if len(states := updated_names(last.body)) == 1:
-            return last.span, next(iter(states))
-    return None

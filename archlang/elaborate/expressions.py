@@ -1,7 +1,5 @@
 """Expressions that flow: names, numbers, arithmetic, pipes and calls."""
 
-from collections.abc import Sequence
-
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
@@ -11,7 +9,7 @@ from archlang.errors.source import Span
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.values import Bound, InstanceValue, Unknown, describe
+from archlang.resolve.values import InstanceValue, Unknown, describe
 from archlang.syntax import tree
 from archlang.types import ISOLATED, Dim
 
@@ -43,33 +41,24 @@ class Expressions:
             case tree.Missing():
                 self._context.is_whole = False
                 return None
-            case tree.Call(callee=callee, statics=statics, arguments=None):
+            case tree.Call(callee=callee, arguments=None):
                 is_bound, bound = frame.find(callee.text)
+                before = self._context.reported
                 if is_bound and not isinstance(bound, InstanceValue):
                     self._report(mistakes.value_with_brackets(expression.span, callee.text))
-                elif inside := _inputs_in_brackets(expression, frame):
-                    required = [each.name for each in _required(callee, statics[: -len(inside)], frame)]
-                    place = Span(expression.span.source, inside[0].start, inside[-1].end)
-                    self._report(mistakes.input_in_brackets(expression.span, callee.text, place, required))
-                elif len(callee.parts) > 1 and isinstance(frame.find(callee.parts[0])[1], Flow):
-                    self._report(name_mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
-                elif _is_list(frame.binding.lookup(callee.text)):
-                    self._report(mistakes.static_indexed(expression.span, callee.text))
-                else:
+                elif not is_bound:
+                    self._context.evaluator(frame).value(expression, "block")
+                if self._context.reported == before:
                     place = Span(expression.span.source, expression.span.end, expression.span.end)
                     end = None if _takes_inputs(callee, frame) else place
                     self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
             case tree.Call(callee=callee, statics=statics, arguments=arguments):
-                if self._is_block_among(expression, frame, is_piped=False):
-                    return None
-                values = [(self._argument(argument, callee, frame), argument.span) for argument in arguments or ()]
+                values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
             case tree.Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
                 call = stage if isinstance(stage, tree.Call) else tree.Call(callee=stage, span=stage.span)
-                if self._is_block_among(call, frame, is_piped=True):
-                    return None
                 rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
                 result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
                 self._context.observe(stage.span, result)
@@ -96,22 +85,6 @@ class Expressions:
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
-
-    def _is_block_among(self, call: tree.Call, frame: Frame, *, is_piped: bool) -> bool:
-        """Returns whether one of the inputs of a call is a block that a static without a value takes; reports it."""
-        inputs = call.arguments or ()
-        blocks = [each for each in inputs if isinstance(each, tree.Name) and _is_block(each, frame)]
-        required = _required(call.callee, call.statics, frame)
-        if len(blocks) != 1 or len(required) != 1 or required[0].kind != "block":
-            return False
-        is_only = is_piped and len(inputs) == 1
-        self._report(mistakes.block_among_inputs(call.callee.span, blocks[0].span, required[0].name, is_only))
-        return True
-
-    def _argument(self, argument: tree.Expression, callee: tree.Name, frame: Frame) -> Flow | None:
-        if isinstance(argument, tree.ListOf) and not self._calls.is_known(callee, frame):
-            return None  # a block of another library may take lists
-        return self.value(argument, frame)
 
     def _name(self, name: tree.Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
@@ -168,38 +141,6 @@ class Expressions:
         return frame.builder.add_node(_OPERATIONS[expression.operator], [left, right], [kind], expression.span)[0]
 
 
-def _inputs_in_brackets(call: tree.Call, frame: Frame) -> list[Span]:
-    """Returns the places of the last statics of a call that are values."""
-    inputs: list[Span] = []
-    for static in reversed(call.statics):
-        value = static.value
-        is_bound = isinstance(value, tree.Name) and frame.find(value.text)[0]
-        is_applied = isinstance(value, tree.Pipe) or (isinstance(value, tree.Call) and value.arguments is not None)
-        if static.name is not None or not (is_bound or is_applied):
-            break
-        inputs.insert(0, value.span)
-    return inputs
-
-
-def _is_list(bound: object) -> bool:
-    return isinstance(bound, Bound) and isinstance(bound.value, tuple)
-
-
 def _takes_inputs(callee: tree.Name, frame: Frame) -> bool:
     declaration = frame.file.find(callee.text)
     return declaration is None or bool(declaration.item.signature.inputs)
-
-
-def _is_block(name: tree.Name, frame: Frame) -> bool:
-    is_bound, value = frame.find(name.text)
-    return isinstance(value, InstanceValue) if is_bound else frame.file.find(name.text) is not None
-
-
-def _required(
-    callee: tree.Name, given: Sequence[tree.StaticArgument], frame: Frame
-) -> tuple[tree.StaticParameter, ...]:
-    """Returns the statics of a block without a default that a call does not give."""
-    declaration = frame.file.find(callee.text)
-    parameters = () if declaration is None else declaration.item.signature.statics
-    names = {argument.name or parameter.name for argument, parameter in zip(given, parameters, strict=False)}
-    return tuple(each for each in parameters if each.default is None and each.name not in names)

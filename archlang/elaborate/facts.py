@@ -1,6 +1,6 @@
 """Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
@@ -102,9 +102,6 @@ class Facts:
                 self._report(mistakes.cuts_no_chunks(cut.span, item.name))
             if cut.parts is not None:
                 self._check_number(self._evaluator, cut.parts, 1, cut.test)
-        self._check_twice("map", [(name.name, name.span, maps.test) for maps in item.maps for name in maps.names])
-        self._check_twice("record", [(record.kind, record.span, record.test) for record in item.records])
-        self._check_twice("cut", [("cuts evenly", cut.span, cut.test) for cut in item.cuts])
         clauses: tuple[Cost | Maps | RecordClause | Cut, ...] = (*item.costs, *item.maps, *item.records, *item.cuts)
         for clause in clauses:
             self._holds(clause.test)
@@ -129,13 +126,6 @@ class Facts:
         elif isinstance(value, float):
             self._report(mistakes.clause_out_of_range(expression.span, unparse(expression), f"{value:g}", least))
         return False
-
-    def _check_twice(self, what: str, clauses: Iterable[tuple[str, Span, Expression | None]]) -> None:
-        """Reports what two clauses without a condition state: only one of them could hold."""
-        first: dict[str, Span] = {}
-        for name, span, test in clauses:
-            if test is None and first.setdefault(name, span) is not span:
-                self._report(mistakes.stated_twice(span, what, name, first[name]))
 
     def _check_type(self, span: Span, name: str, kinds: Collection[str]) -> None:
         for parameter in self._item.signature.inputs:

@@ -5,17 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
-from archlang.errors.edits import (
-    closing_bracket,
-    insertion,
-    is_in_signature,
-    resized,
-    static_set,
-    without,
-    without_item,
-    word_in,
-    wrapped,
-)
+from archlang.errors.edits import closing_bracket, is_in_signature, resized, without, word_in, wrapped
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
 from archlang.errors.source import Span
@@ -51,12 +41,10 @@ def sizes_disagree(
     got: str,
     origin: Span | None,
     declared: Span | None,
-    is_usual: bool = False,
-    is_feature: bool = True,
-    is_static: bool = False,
+    is_feature: bool,
+    is_static: bool,
 ) -> Diagnostic:
-    """`is_usual`: more arguments of the call have the size `got` than the expected one, which `origin` has.
-    `is_feature`: it is a number of features, not a length. `is_static`: `name` is that of a static of the block."""
+    """`is_feature`: it is a number of features, not a length. `is_static`: `name` is that of a static of the block."""
     labels = []
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
@@ -73,11 +61,7 @@ def sizes_disagree(
             remedy = f"use a sequence of this length, or set `{name}` to that of this one, if it is a number"
     label = got if is_number else f"{name} = {got}"
     diagnostic = Diagnostic("E0401", message, span, label, tuple(labels), remedy)
-    if not is_feature:
-        return diagnostic
-    if is_usual and origin is not None:
-        return diagnostic.with_edits(*resized(origin, expected, got))
-    return diagnostic.with_edits(*resized(span, got, expected))
+    return diagnostic.with_edits(*resized(span, got, expected)) if is_feature else diagnostic
 
 
 def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
@@ -90,12 +74,7 @@ def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type,
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))
-    is_state = _HALTING.search(span.source.text, max(0, span.start - 20), span.start) is not None
-    return diagnostic.with_edits(*wrapped(span, "last(")) if kinds == ("vec", "seq") and not is_state else diagnostic
-
-
-# The word before the state of a halting loop.
-_HALTING = re.compile(r"\bhalting[ \t]+\Z")
+    return diagnostic
 
 
 _TYPE_REMEDY = {
@@ -107,17 +86,6 @@ _TYPE_REMEDY = {
     ("seq", "vec"): "pass the sequence from before the reduction, or turn the vector into a sequence with `expand`",
     ("pointer", "address"): "turn addresses into pointers with `pointer_unit`",
 }
-
-
-def inputs_exchanged(block: str, inputs: Sequence[str], places: Sequence[Span], declared: Span | None) -> Diagnostic:
-    """Two inputs of a call each have the type of the other one; `inputs` are those of the block, as declared."""
-    labels = (Label(declared, f"`{block}` is declared here"),) if declared is not None else ()
-    first, second = places
-    message = f"the inputs of `{block}` are in another order: `{inputs[0]}`, then `{inputs[1]}`"
-    diagnostic = Diagnostic("E0402", message, first, "not the first input", labels, "exchange them")
-    between = first.source.text[first.end : second.start]
-    edits = Edit(first, second.text), Edit(second, first.text)
-    return diagnostic.with_edits(*edits) if between.strip() == "," else diagnostic
 
 
 def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Span, is_model: bool) -> Diagnostic:
@@ -146,33 +114,15 @@ def state_changes_type(
     remedy = "change the value to the type of the state before `<-`"
     if before.name == "number":
         remedy = f"begin with zeros of the type `{after}` before the loop, as in `{name} = 0 * …`"
-        return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
-    if in_scan and before.name == "seq" and before.dims[0].constant == 0:
-        return Diagnostic("E0405", message, span, f"is `{after}`", labels, f"write `carry {name} growing`")
-    if grows_outside and before.feature == after.feature:
-        remedy = f"update `{name}` in the scan that carries it, outside of this loop, or let another name grow"
-        return Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
-    if before.name == after.name == "seq" and before.feature == after.feature:
-        remedy = _fixed_length(name, before.dims[0].constant, after.dims[0].constant)
-        if in_scan:
-            remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}"
+    elif before.name == after.name == "seq" and before.feature == after.feature:
+        if grows_outside:
+            remedy = f"update `{name}` in the scan that carries it, outside of this loop, or let another name grow"
+        else:
+            remedy = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
+            remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}" if in_scan else remedy
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
-
-
-def _fixed_length(state: str, before: int | None, after: int | None) -> str:
-    """Returns how a state keeps its length. `before` is its length before an update, `after` that of the update; they
-    are None if they differ from sample to sample."""
-    if before is None:
-        length = 4 if after is None else after
-        start = f"begin with `{state} = slice[-{length}, {length}](pad[{length}, 0](…))` before the loop"
-        if after is not None:
-            return f"{start}, which has {plural(length, 'position')}, too"
-        return f"{start}, and update with `slice[-{length}, {length}](…)`: it is always the last {length} positions"
-    if after is not None and after < before:
-        return f"keep its length with zeros: `pad[{before - after}, 0](…)`"
-    return f"keep its length: `slice[-{before}, {before}](…)` has the last {plural(before, 'position')}"
 
 
 def _size_that_differs(wanted: Type, got: Type) -> Dim | None:
@@ -268,34 +218,6 @@ def truncated_halting(span: Span) -> Diagnostic:
     return Diagnostic("E0434", message, span, "truncated", remedy=remedy).with_edits(without(clause), is_safe=True)
 
 
-def input_in_brackets(span: Span, name: str, last: Span, required: Sequence[str]) -> Diagnostic:
-    """`last` are the last statics of a call without parentheses, which are values; `required` are statics that the
-    call lacks."""
-    statics = span.source.text[span.start : last.start].rstrip().removesuffix(",").rstrip()
-    separator = "" if statics.endswith("[") else ", "
-    lacking = separator + ", ".join(f"{static} = …" for static in required) if required else ""
-    written = (statics[:-1] if statics.endswith("[") and not lacking else f"{statics}{lacking}]") + f"({last.text})"
-    message = f"the input of `{name}` stands in the brackets of its statics"
-    remedy = f"write `{' '.join(written.split())}`"
-    diagnostic = Diagnostic("E0417", message, last, "a value", remedy=remedy)
-    return diagnostic if required else diagnostic.with_edits(Edit(span, written))
-
-
-def block_among_inputs(callee: Span, block: Span, static: str, is_only_input: bool) -> Diagnostic:
-    """The call of `callee` lacks a static that takes a block, and has `block` as an input; `is_only_input` in its
-    parentheses."""
-    name = " ".join(block.text.split())
-    message = f"`{callee.text}` takes the block `{name}` as its static `{static}`, in square brackets"
-    diagnostic = Diagnostic("E0302", message, block, "a block, not a value", remedy=f"write `{callee.text}[{name}]`")
-    source, after = block.source, callee.end
-    if source.text[after : after + 1] != "(":
-        return diagnostic.with_edits(static_set(callee, static, name), without_item(block))
-    closer = closing_bracket(source.text, after)
-    if is_only_input and closer is not None:
-        return diagnostic.with_edits(Edit(Span(source, after, closer + 1), f"[{name}]"))
-    return diagnostic.with_edits(insertion(source, after, f"[{name}]"), without_item(block))
-
-
 _MASKS = {
     ">": "`greater(a - b)` is 1 where a > b, else 0",
     "<": "`greater(b - a)` is 1 where a < b, else 0",
@@ -324,17 +246,15 @@ def instance_configured(span: Span, name: str, first: Span) -> Diagnostic:
     return diagnostic.with_edits(None if end is None else Edit(Span(span.source, span.end, end + 1), ""))
 
 
-def let_of_value(span: Span, name: str, let: Span, inputs: Span | None) -> Diagnostic:
-    """`span` is a value that a `let` binds, and `let` the place of `let` and the name. `inputs` are those of the value,
-    if it is a call and the body applies the name."""
+def let_of_value(span: Span, name: str, let: Span, is_applied: bool) -> Diagnostic:
+    """`span` is a value that a `let` binds, and `let` the place of `let` and the name. `is_applied` if the body applies
+    the name."""
     message = f"`let {name}` names a block that shares its weights, and this is a value"
-    if inputs is not None:
-        block = span.text[: inputs.start - span.start].rstrip()
-        diagnostic = Diagnostic("E0422", message, span, "a value", remedy=f"write `let {name} = {block}`")
-        return diagnostic.with_edits(Edit(Span(span.source, span.start, span.end), block))
     remedy = f"bind the value without `let`: `{name} = {span.text}`"
+    if is_applied:
+        remedy = "name the block without the parentheses: the body applies it"
     diagnostic = Diagnostic("E0422", message, span, "a value", remedy=remedy)
-    return diagnostic.with_edits(Edit(let, name))
+    return diagnostic if is_applied else diagnostic.with_edits(Edit(let, name))
 
 
 def loss_of_several_numbers(span: Span, name: str, kind: Type) -> Diagnostic:
@@ -376,13 +296,3 @@ def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnost
 
 def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0508", span, "kind of record", name, possible)
-
-
-def attention_of_input(span: Span) -> Diagnostic:
-    message = "`records attention` keeps what the method `weights` computes, not an input"
-    diagnostic = Diagnostic("E0510", message, span, "names an input", remedy="write `records attention`")
-    text = re.sub(r"\s*=\s*\w+", "", span.text, count=1)
-    return diagnostic.with_edits(Edit(span, text), is_safe=True)
-
-
-# Tasks

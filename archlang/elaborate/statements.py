@@ -103,8 +103,7 @@ class Statements:
         ):
             let = Span(statement.span.source, statement.span.start, statement.name_span.end)
             is_value = statement.name not in frame.root.applied
-            inputs = None if is_value else _inputs(statement.value)
-            self._report(mistakes.let_of_value(statement.value.span, statement.name, let, inputs))
+            self._report(mistakes.let_of_value(statement.value.span, statement.name, let, not is_value))
             flow = self._expressions.value(statement.value, frame)
             if self._context.declare(frame, statement.name, statement.name_span):
                 frame.names[statement.name] = named(flow, statement.name) if is_value else None
@@ -173,24 +172,17 @@ class Statements:
 
     def _if(self, statement: tree.If, frame: Frame) -> None:
         truth = self._context.evaluator(frame).truth(statement.test)
-        if self._context.takes_every_branch:
-            self._either(statement, frame)
+        if self._context.takes_every_branch or (truth is None and self._is_mistaken(statement.test, frame)):
+            # Nothing is known of the test, so other branches may bind the names that they use.
+            self._context.doubt(frame)
+            self._both(statement, frame)
         elif truth is not None:
             body = statement.then if truth else statement.otherwise
             if body is not None:
                 self.run(body.statements, frame)
-        elif self._is_mistaken(statement.test, frame):
-            with self._context.doubtful():
-                self._either(statement, frame)
         else:
             self._context.require_known(statement.test, frame)
             self._both(statement, frame)
-
-    def _either(self, statement: tree.If, frame: Frame) -> None:
-        """Elaborates both branches, where nothing is known of the test: other branches may bind the names that they
-        use."""
-        self._context.doubt(frame)
-        self._both(statement, frame)
 
     def _both(self, statement: tree.If, frame: Frame) -> None:
         """Elaborates both branches, as the test is unknown. The names that both bind stay bound; all names, if the test
@@ -223,12 +215,3 @@ def _differ_in_length(value: Type, state: Type) -> bool:
 def _bound_twice(statement: tree.Assign, frame: Frame) -> Callable[[Span, str, Span], Diagnostic]:
     is_outside = statement.name not in frame.bound and frame.word in ("repeat", "stack", "halting")
     return name_mistakes.bound_in_loop if is_outside else name_mistakes.bound_twice
-
-
-def _inputs(call: tree.Expression) -> Span | None:
-    """Returns the place of the inputs of a call, with their parentheses; None for a name."""
-    if not isinstance(call, tree.Call):
-        return None
-    before = call.statics[-1].span if call.statics else call.callee.span
-    opener = before.source.text.index("(", before.end)
-    return Span(before.source, opener, call.span.end)

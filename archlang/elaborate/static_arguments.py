@@ -1,17 +1,16 @@
 """The statics of a block: their kinds, and their values from defaults and arguments."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from archlang.errors import Diagnostic, Report
 from archlang.errors.effort import spend
 from archlang.errors.names import did_you_mean
 from archlang.errors.source import Span
-from archlang.graph.operations import LOSSES
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.evaluate import Evaluator
+from archlang.resolve.library import static_called
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.resolve.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.syntax import tree
@@ -85,10 +84,9 @@ def settle(
                     item.name,
                     [name for name in parameters if name not in beside],
                     item.name_span,
-                    _weight(argument.name, item),
                 )
             )
-            meant = did_you_mean(argument.name, parameters) or _only_missing(parameters.values(), arguments, settled)
+            meant = did_you_mean(argument.name, parameters) or static_called(argument.name, parameters)
             if meant is not None:
                 statics.setdefault(meant, Bound(None, argument.span))
             continue
@@ -102,12 +100,8 @@ def settle(
             report(name_mistakes.name_without_value(argument.span, named.name, item.name, kind))
             statics.setdefault(named.name, Bound(None, argument.span))
             continue
-        report_value = report
-        if argument.name is None and position:
-            report_value = partial(_report_by_place, report, parameter.name, item)
-        statics[parameter.name] = Bound(
-            static_value(parameter, argument.value, evaluator, declaration.file, report_value), argument.value.span
-        )
+        value = static_value(parameter, argument.value, evaluator, declaration.file, report)
+        statics[parameter.name] = Bound(value, argument.value.span)
     return statics
 
 
@@ -118,11 +112,6 @@ def configured(
     block = target if isinstance(target, BlockValue) else BlockValue(target)
     spend(len(block.declaration.item.signature.statics))
     return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, report))
-
-
-def _report_by_place(report: Report, name: str, item: tree.Definition | tree.Extern, mistake: Diagnostic) -> None:
-    names = [parameter.name for parameter in item.signature.statics]
-    report(name_mistakes.by_place(mistake, name, item.name, names))
 
 
 def _named_alone(
@@ -146,29 +135,10 @@ def _may_be_word(name: tree.Expression, parameter: tree.StaticParameter, declara
     return isinstance(name, tree.Name) and name.text in allowed
 
 
-def _only_missing(
-    parameters: Iterable[tree.StaticParameter], arguments: Sequence[tree.StaticArgument], settled: Mapping[str, Bound]
-) -> str | None:
-    """Returns the static that a call lacks, if it is the only one: an unknown one may stand for it."""
-    names_set = {argument.name for argument in arguments} | set(settled)
-    unnamed = sum(argument.name is None for argument in arguments)
-    missing = [each.name for each in list(parameters)[unnamed:] if each.default is None and each.name not in names_set]
-    return missing[0] if len(missing) == 1 else None
-
-
 def _are_beside(first: tree.StaticArgument, second: tree.StaticArgument) -> bool:
     """Returns whether two statics stand in the same brackets; a recipe also has those of its base."""
     start, end = sorted((first.span.start, second.span.start))
     return first.span.source is second.span.source and "]" not in first.span.source.text[start:end]
-
-
-def _weight(name: str, item: tree.Definition | tree.Extern) -> str | None:
-    """Returns the weight of an auxiliary loss that an unknown static means, as `loss.z` and, in programs of earlier
-    versions, `charges.z` mean `losses.z`; None if it means another static."""
-    family, dot, loss = name.partition(".")
-    is_meant = family == "charges" or did_you_mean(family, (LOSSES.rstrip("."),))
-    is_weight = dot and isinstance(item, tree.Extern) and item.word == "optimizer" and is_meant
-    return f"{LOSSES}{loss}" if is_weight else None
 
 
 def first_missing_static(block: BlockValue, place: Span) -> Diagnostic | None:

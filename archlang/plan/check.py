@@ -7,24 +7,26 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from archlang.elaborate.context import IN_CALL
+from archlang.elaborate.context import IN_CALL, Observe
+from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report
 from archlang.errors.effort import TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
-from archlang.plan.checked_bodies import CheckedBodies
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
+from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import WrittenTable, averages
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
-from archlang.resolve.unused import unused_uses
-from archlang.syntax.tree import Definition, Extern, Name, Recipe, Table, Use
+from archlang.resolve.unused import unused_names, unused_uses
+from archlang.syntax.tree import Conditional, Definition, Extern, If, Name, Recipe, Table, Use
+from archlang.syntax.walk import walk
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -49,11 +51,7 @@ Check = Callable[[], object]
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file, by place. The file may name files of its own folder and below, and of the
     folders of `allow`."""
-    return check_with(Loader(allow), path)
-
-
-def check_with(loader: Loader, path: str | Path) -> tuple[Diagnostic, ...]:
-    """Returns every mistake of a file that `loader` loads."""
+    loader = Loader(allow)
     try:
         resolved = loader.load(path)
     except ProgramError as error:
@@ -70,22 +68,19 @@ def check_text(
     return check_loaded(loader, loader.load_source(Source(path, text)))
 
 
-def check_loaded(loader: Loader, resolved: ResolvedFile, bodies: CheckedBodies | None = None) -> tuple[Diagnostic, ...]:
-    """Returns every mistake of a file that a loader has loaded. `bodies` are those that need not be checked again."""
-    mistakes = tuple(loader.with_uses(_check(resolved, loader.diagnostics, bodies or CheckedBodies())))
-    if bodies is not None and not mistakes:
-        bodies.keep_sound(resolved)
-    return mistakes
+def check_loaded(loader: Loader, resolved: ResolvedFile) -> tuple[Diagnostic, ...]:
+    """Returns every mistake of a file that a loader has loaded."""
+    return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
 
-def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic], bodies: CheckedBodies) -> tuple[Diagnostic, ...]:
+def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Checks a loaded file; `diagnostics` are those of loading."""
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
         report.doubt(_doubts(resolved, diagnostics))
         if not report.has("E0210"):  # blocks that contain themselves have no end
-            _check_file(resolved, report, bodies)
+            _check_file(resolved, report)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
@@ -183,13 +178,13 @@ def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic],
     return any(mistake.is_error and item.span.contains(mistake.span) for mistake in mistakes for item in reached[1:])
 
 
-def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBodies) -> None:
+def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     """Runs the checks of a file within its step budgets: first each item, then the points of recipes and tables."""
     points: list[Check] = []
     current: Item | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for item, step in _checks(resolved, report, points, bodies):
+            for item, step in _checks(resolved, report, points):
                 current = item
                 step()
     except TooMuchWork:
@@ -205,9 +200,7 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog, bodies: CheckedBo
         left -= min(budget.spent, budget.steps)
 
 
-def _checks(
-    resolved: ResolvedFile, report: DiagnosticLog, points: list[Check], bodies: CheckedBodies
-) -> Iterator[tuple[Item, Check]]:
+def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> Iterator[tuple[Item, Check]]:
     """Yields each item with its check, in order; adds the checks of further points to `points`. Ends early after
     mistakes from which others would follow."""
     own = _own_declarations(resolved)
@@ -217,7 +210,7 @@ def _checks(
         return  # a size with two meanings
     for declaration in own:
         if isinstance(declaration.item, Definition):
-            yield declaration.item, partial(bodies.check, declaration, report)
+            yield declaration.item, partial(_check_body, declaration, report)
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
     report.settle()
@@ -233,17 +226,51 @@ def _checks(
     model_graphs = ModelGraphs()
     planners: dict[int, Planner] = {}
     for recipe in [item for item in items if isinstance(item, Recipe)]:
-        if bodies.is_sound(recipe, resolved):
-            continue
         make_planner = partial(_planner, recipe, resolved, report, model_graphs, planners)
         yield recipe, partial(_check_recipe, make_planner, points)
     cells = CellPlanner(resolved, report, model_graphs=model_graphs, planners=planners)
     for table in [item for item in items if isinstance(item, Table)]:
-        if bodies.is_sound(table, resolved):
-            continue
         written = WrittenTable(cells, table)
         yield table, written.check
         points.append(written.check_cells)
+
+
+# Values, blocks and statics without a definition.
+_UNKNOWN_NAMES = ("E0201", "E0202", "E0313")
+
+
+def elaborate_alone(
+    declaration: Declaration, report: Report, observe: Observe | None = None, every_branch: bool = False
+) -> None:
+    """Elaborates a block or model without the values that only calls, recipes and tasks have. `observe` and
+    `every_branch` as of `elaborate`."""
+    ambient = model_sizes({}) if declaration.item.word == "model" else {}
+    elaborate(
+        declaration, {}, ambient, declaration.span, report, generic=True, observe=observe, every_branch=every_branch
+    )
+
+
+def _check_body(declaration: Declaration, report: Report) -> None:
+    """Reports the mistakes in the body of a block or model."""
+    item, found = declaration.item, list[Diagnostic]()
+    assert isinstance(item, Definition)
+
+    def note(diagnostic: Diagnostic) -> None:
+        found.append(diagnostic)
+        report(diagnostic)
+
+    elaborate_alone(declaration, note)
+    if any(isinstance(node, If | Conditional) for node in walk(item)):
+        # The defaults of statics exclude branches, in which only names are checked.
+        in_branches: list[Diagnostic] = []
+        elaborate_alone(declaration, in_branches.append, every_branch=True)
+        places = {each.span for each in found}
+        for each in in_branches:
+            if each.code in _UNKNOWN_NAMES and item.span.contains(each.span) and each.span not in places:
+                note(each)
+    if not any(each.is_error for each in found):  # else a misspelt name may be meant
+        for warning in unused_names(item):
+            report(warning)
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:

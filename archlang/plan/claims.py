@@ -1,6 +1,6 @@
 """The published results that a recipe's `claim` lines name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from archlang.elaborate.static_arguments import plain
@@ -69,43 +69,6 @@ def check_numbers(
     return not wrong
 
 
-def check_agreement(recipe: ResolvedRecipe, of_tables: Iterable[Claim], point: Mapping[str, Setting]) -> None:
-    """Reports claims about one result, from one source, whose numbers differ: two of the recipe, or one of the recipe
-    and one of a table's row. The rows of a table may differ, as a paper may report a second run.
-
-    Args:
-        point: The first value of each static that the recipe varies."""
-    own: dict[object, list[Claim]] = {}
-    first_point = _conditions(point.values())
-    for place, claim in enumerate((*recipe.parts.claims, *of_tables)):
-        index = None if claim.index is None else expression_text(claim.index)
-        same = own.setdefault((claim.metric.text, index, claim.median, claim.origin), [])
-        conditions = _conditions(claim.at)
-        is_own = place < len(recipe.parts.claims)
-        for earlier in same:
-            spend()
-            others = conditions - _conditions(earlier.at)
-            is_about_same = _conditions(earlier.at) <= conditions and (
-                not others or (not is_own and others <= first_point)
-            )
-            if is_about_same and not _are_equal(earlier, claim):
-                numbers = expression_text(earlier.value), expression_text(claim.value)
-                metric = claim.metric.text
-                recipe.report(mistakes.claims_of_one_result(claim.span, recipe.name, metric, numbers, earlier.span))
-                break
-        if is_own:
-            same.append(claim)
-
-
-def _conditions(at: Iterable[Setting]) -> frozenset[tuple[str, str]]:
-    return frozenset((setting.path.text, expression_text(setting.value)) for setting in at)
-
-
-def _are_equal(left: Claim, right: Claim) -> bool:
-    deviations = [claim.deviation and literal(claim.deviation) for claim in (left, right)]
-    return literal(left.value) == literal(right.value) and (None in deviations or deviations[0] == deviations[1])
-
-
 def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) -> Iterator[Claim]:
     """The numbers that the tables of a file claim for a recipe, as claims. A number is about the cell's point: the
     settings of its row and column, and those of `point` for the other varied statics. The best of several points has
@@ -166,25 +129,26 @@ def group_index(index: Expression, metric: str, evaluator: Evaluator, report: Re
     return None
 
 
-def check_claimed_groups(recipe: ResolvedRecipe, measures_at: Callable[[Claim], Sequence[Measures]]) -> None:
-    """Reports claims about groups that the split of their metric does not have.
-
-    Args:
-        measures_at: Returns the measures of the points that a claim may be about; none if they are unknown. Reports
-            statics of these points that the task or the optimizer does not allow."""
+def check_claimed_groups(recipe: ResolvedRecipe, measures: Measures) -> None:
+    """Reports claims about groups that the split of their metric does not have at any point: all points have the same
+    `measures`, unless the recipe or the claim sets statics of the task."""
+    evaluator = recipe.evaluator()
     for claim in recipe.parts.claims:
-        groups = [(setting.path.text.partition(".")[2], setting.value) for setting in claim.at if is_group(setting)]
-        metric, evaluator = claim.metric.text, recipe.evaluator()
+        metric = claim.metric.text
         index = None if claim.index is None else group_index(claim.index, metric, evaluator, recipe.report)
-        points = measures_at(claim) if claim.at or claim.index is not None else ()
-        if not points:
+        paths = [*(each.path.text for each in claim.at), *(each.path.text for each in recipe.parts.vary)]
+        if any(path.startswith("task.") for path in paths):
             continue
-        values = [(group, plain(evaluator.value(value, None)), value.span) for group, value in groups]
+        values = [
+            (setting.path.text.partition(".")[2], plain(evaluator.value(setting.value, None)), setting.value.span)
+            for setting in claim.at
+            if is_group(setting)
+        ]
         if claim.index is not None and index is not None:
-            values.append((points[0].breakdown, index, claim.index.span))
+            values.append((measures.breakdown, index, claim.index.span))
         for group, value, span in values:
-            if value is not None and not any(measures.has_group(metric, group, value) for measures in points):
-                recipe.report(points[0].absent_group(span, metric, group, value))
+            if value is not None and not measures.has_group(metric, group, value):
+                recipe.report(measures.absent_group(span, metric, group, value))
 
 
 def written_number(value: Expression, deviation: Expression | None) -> str:

@@ -85,28 +85,12 @@ def not_a_fraction(numbers: Sequence[Span], metric: str) -> Diagnostic:
     return diagnostic.with_edits(*(Edit(number, share) for number, share in zip(numbers, shares, strict=True)))
 
 
-def nothing_to_search(span: Span, path: str, ends: tuple[Span, Span] | None = None) -> Diagnostic:
-    """`ends` are the places of the ends of a range that would be right if they were exchanged."""
-    message = f"this is not a search space for `{path}`"
-    remedy = "write `model.heads in [1, 2, 4]`, `model.d in 32..256` or `train.lr in 1e-4..1e-2 log`"
-    diagnostic = Diagnostic("E0613", message, span, "neither a list nor a rising range of numbers", remedy=remedy)
-    if ends is None:
-        return diagnostic
-    low, high = ends
-    return diagnostic.with_edits(Edit(low, high.text), Edit(high, low.text), is_safe=True)
-
-
-def wrong_number_of_claims(
-    span: Span, row: str, count: int, columns: int, last: Span | None, *, others: int = 0
-) -> Diagnostic:
-    """`last` is the last of the numbers, if there are any. `others` is the count of further rows with as many."""
-    verb = f"and {plural(others, 'other row')} claim" if others else "claims"
-    message = f"the row “{row}” {verb} {plural(count, 'number')}, and the table has {plural(columns, 'column')}"
+def wrong_number_of_claims(span: Span, row: str, count: int, columns: int, last: Span | None) -> Diagnostic:
+    """`last` is the last of the numbers, if there are any."""
+    message = f"the row “{row}” claims {plural(count, 'number')}, and the table has {plural(columns, 'column')}"
     remedy = "write a number for each column in their order, and `-` for a cell without one"
-    if others:
-        remedy = f"{'add the missing' if count > columns else 'delete the superfluous'} column, or {remedy}"
     diagnostic = Diagnostic("E0632", message, span, "one for each column", remedy=remedy)
-    if count > columns or last is None or others:
+    if count > columns or last is None:
         return diagnostic
     return diagnostic.with_edits(insertion(last.source, last.end, ", -" * (columns - count)))
 

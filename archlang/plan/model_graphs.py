@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES
@@ -13,7 +14,7 @@ from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
 from archlang.graph import operations
 from archlang.graph.causality import Leak, find_leak
-from archlang.graph.graph import Graph, Instance
+from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
 from archlang.plan.statics import model_sizes
 from archlang.resolve import mistakes as name_mistakes
@@ -24,20 +25,37 @@ from archlang.syntax.walk import walk
 from archlang.types import Type
 from archlang.types.statics import StaticValue, Symbol
 
-_Elaborated = tuple[Graph | None, Type | None, tuple[Type, ...]]
 _Texts = frozenset[tuple[str, type, str, Hashable]]
 
 # A graph has at most 20,000 values, so these take about as much memory as the texts of an editor.
 _MOST_GRAPHS = 500
 
 
+@dataclass(frozen=True, eq=False)
+class Elaborated:
+    """The graph of a model, the type of its result and those of its inputs, as `elaborate` returns them."""
+
+    graph: Graph | None
+    result: Type | None
+    inputs: tuple[Type, ...]
+
+    @cached_property
+    def leak(self) -> Leak | None:
+        """The leak of the field that a causal model predicts: the only one, or the target, which is the last."""
+        return None if self.graph is None else find_leak(self.graph, self.graph.region.inputs[-1].name)
+
+    @cached_property
+    def may_have_weights(self) -> bool:
+        """Whether the results of the graph need weights, or blocks whose signatures do not say."""
+        instances = {} if self.graph is None else normalize(self.graph).instances
+        return any(not instance.pure and instance.costs.parameters != 0 for instance in instances.values())
+
+
 @dataclass
 class ModelGraphs:
     """Elaborates models, those without mistakes once for equal statics and sizes."""
 
-    _elaborated: Memo[_Elaborated] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
-    _leaks: Memo[tuple[Leak | None, Graph]] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
-    _weights: Memo[tuple[bool, Graph]] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
+    _elaborated: Memo[Elaborated] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
 
     def elaborate(
         self,
@@ -47,9 +65,8 @@ class ModelGraphs:
         span: Span,
         report: Report,
         may_be_unknown: bool,
-    ) -> _Elaborated:
-        """Returns the graph of a model, the type of its result and those of its inputs, as `elaborate` does; `sizes`
-        are those of the task."""
+    ) -> Elaborated:
+        """Elaborates a model; `sizes` are those of the task."""
         bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
         diagnostics: list[Diagnostic] = []
 
@@ -59,18 +76,10 @@ class ModelGraphs:
 
         return self._elaborated.get(
             (model, self._texts(bounds), may_be_unknown),
-            lambda: elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown),
+            lambda: Elaborated(*elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown)),
             # A diagnostic may name the place of the recipe.
             lambda: not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()),
         )
-
-    def find_leak(self, graph: Graph, origin: str) -> Leak | None:
-        """Returns the leak of a graph as `find_leak` of `archlang.graph.causality` does."""
-        return self._leaks.get((id(graph), origin), lambda: (find_leak(graph, origin), graph))[0]  # keeps the id in use
-
-    def may_have_weights(self, graph: Graph) -> bool:
-        """Returns whether results of a graph need weights, as the function does."""
-        return self._weights.get(id(graph), lambda: (may_have_weights(graph), graph))[0]  # keeps the id in use
 
     def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
         """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""
@@ -99,15 +108,6 @@ def have_same_weights(left: Graph, right: Graph) -> bool:
     """Whether two graphs of one model have weights of the same names, blocks and sizes."""
     left, right = normalize(left), normalize(right)
     return _weights(left) == _weights(right) and _copies(left) == _copies(right)
-
-
-def may_have_weights(graph: Graph) -> bool:
-    """Whether the results of a graph need weights, or blocks whose signatures do not say."""
-    return any(map(_may_have, normalize(graph).instances.values()))
-
-
-def _may_have(instance: Instance) -> bool:
-    return not instance.pure and instance.costs.parameters != 0
 
 
 def _weights(graph: Graph) -> set[tuple[str, str, tuple[tuple[str, str], ...]]]:

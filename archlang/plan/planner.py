@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import islice, product
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from archlang.errors import Report
 from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
 from archlang.errors.source import Span
 from archlang.plan import mistakes, rules
-from archlang.plan.claims import check_agreement, check_claimed_groups, check_claims, published_results, row_claims
+from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -33,8 +33,6 @@ from archlang.types.statics import StaticValue, Symbol
 
 if TYPE_CHECKING:
     from archlang.tasks.kit.task import Task
-
-_MOST_POINTS_OF_CLAIM = 16
 
 
 def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
@@ -65,11 +63,11 @@ class Planner:
         self.check_paths()
         point = self.first_point()
         plan = self.plan(point)
-        check_claims(self.recipe, self.measures(point) if self.recipe.parts.is_whole else None)
-        if plan is not None and plan.measures is not None:
-            check_claimed_groups(self.recipe, self._measures_at)
-        check_agreement(self.recipe, self._claims_of_tables, point)
-        rules.check_replaced_values(self.recipe, self.varied, self._values_by_path)
+        measures = self.measures(point) if self.recipe.parts.is_whole else None
+        check_claims(self.recipe, measures)
+        if plan is not None and measures is not None:
+            check_claimed_groups(self.recipe, measures)
+        rules.check_replaced_symbols(self.recipe, self.varied)
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"
@@ -183,22 +181,6 @@ class Planner:
             span = select.span or choices["train"].value.span
             measures.check(span, str(plain(select.value)), self.recipe.report, selects=True)
         return measures
-
-    def _measures_at(self, claim: Claim) -> Sequence[Measures]:
-        """What the points that a claim may be about measure; empty if that is unknown, or if they are too many."""
-        at = {setting.path.text: setting for setting in claim.at}
-        settings = {**self.first_point(), **at, **self.overrides}
-        free = [static for static in self.varied if static.path.text.startswith("task.") and static.path.text not in at]
-        if prod(len(static.values) for static in free) > _MOST_POINTS_OF_CLAIM:
-            return ()
-        points = []
-        for values in product(*(static.settings for static in free)):
-            point = {**settings, **{setting.path.text: setting for setting in values}}
-            measures = self.measures(point)
-            if measures is None:
-                return ()
-            points.append(measures)
-        return points
 
     @cached_property
     def _values_by_path(self) -> Mapping[str, tuple[StaticValue, ...]]:

@@ -13,7 +13,7 @@ from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_losses
 from archlang.plan import mistakes
-from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.model_graphs import Elaborated, ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.resolve.resolve import Declaration
@@ -47,7 +47,8 @@ def recipe_graph(
         ambient |= features_of_fields(task, model)
     # After a mistake in the task, its sizes are unknown.
     sizes_known = task is not None and len(sizes) == len(getattr(task.declaration.item, "gives", ()))
-    graph, result, inputs = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
+    elaborated = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
+    graph, result, inputs = elaborated.graph, elaborated.result, elaborated.inputs
     if graph is None or result is None or task is None:
         return None if task is not None or graph is None or not graph.is_whole else graph
     if sizes_known and (names := graph.unknown_sizes):
@@ -58,11 +59,11 @@ def recipe_graph(
         problem, declared, expected = misfit
         report(mistakes.model_misfits_task(span, model.name, task.declaration.item.name, problem, declared, expected))
         return None
-    leak = _leak(task, graph, model, span, model_graphs) or _leak_of_targets(graph, model, span)
+    leak = _leak(task, graph, model, span, elaborated) or _leak_of_targets(graph, model, span)
     if leak is not None:
         _at_point(recipe, point)(leak)
         return None
-    if graph.is_whole and not model_graphs.may_have_weights(graph):
+    if graph.is_whole and not elaborated.may_have_weights:
         report(mistakes.no_weights(span, recipe.name, model.name))
         return None
     return graph if graph.is_whole else None
@@ -85,20 +86,16 @@ def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span 
     return report
 
 
-def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, model_graphs: ModelGraphs) -> Diagnostic | None:
+def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborated: Elaborated) -> Diagnostic | None:
     """The diagnostic of a model that reads later positions of a task that predicts them; None if it does not."""
     item = task.declaration.item
     assert isinstance(item, Extern)
-    if not item.causal:
-        return None
-    # The model predicts the last field: the only one, or the target.
-    origin = graph.region.inputs[-1].name
-    leak = model_graphs.find_leak(graph, origin)
+    leak = elaborated.leak if item.causal else None
     if leak is None:
         return None
     culprit = leak.culprit
     name, instance = _node_name(culprit, graph), _not_causal(culprit, graph)
-    path = [origin, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
+    path = [graph.region.inputs[-1].name, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
     labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]
     labels += [
         Label(node.span, "passed on here")

@@ -1,7 +1,7 @@
 """The rules of a recipe's settings: what they need of its model, its task and each other, and which have no effect."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from archlang.elaborate.binding import Binding
@@ -17,11 +17,11 @@ from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
-from archlang.plan.variations import VariedStatic, ends_or_items
+from archlang.plan.variations import VariedStatic
 from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.mistakes import symbol_not_listed
 from archlang.resolve.values import BlockValue, Bound, Value
-from archlang.syntax.tree import Expression, Name, Recipe, Setting, Sought, Table, Variation
+from archlang.syntax.tree import Expression, Name, Recipe, Setting, Table
 from archlang.types import Dim
 from archlang.types.statics import StaticValue, Symbol
 
@@ -61,7 +61,6 @@ class TrainSettings:
             if is_weight(name):
                 self._require_loss(name.removeprefix(LOSSES), bound)
         self._check_supervision()
-        self._check_patience()
         self._check_user_functions()
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
             self._check_schedule()
@@ -100,18 +99,6 @@ class TrainSettings:
             instance = self.graph.instances[loop.operation.instance]
             if instance.per_position and not has_halting_positions(loop, len(loop.types) - 1):
                 self.report(mistakes.no_weight_of_step(span, supervise, instance.block, instance.span))
-
-    def _check_patience(self) -> None:
-        """Warns of a patience that the evaluations of a run cannot exhaust before its end, if their number is known."""
-        steps, epochs, every, patience = (_count(self._of(name)) for name in ("steps", "epochs", "every", "patience"))
-        # The number of batches of an epoch is not known.
-        if not patience or not (steps or epochs) or (every and not steps):
-            return
-        evaluations = -(-steps // (every or max(steps // EVALUATIONS, 1))) if steps else epochs
-        # The first evaluation is the best so far, and the last one is at the end of the run.
-        if patience > evaluations - 2:
-            span = self._span(self._of("patience"))
-            self.report(mistakes.endless_patience(span, patience, evaluations, bool(steps)))
 
     def _check_user_functions(self) -> None:
         for setting, shipped in SHIPPED.items():
@@ -183,40 +170,25 @@ def check_seeds(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> Non
         check_seed(recipe, value)
 
 
-def check_replaced_values(
-    recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...], values: Mapping[str, tuple[StaticValue, ...]]
-) -> None:
-    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims about the model.
-    Warns of a claim at a value that `vary` does not list. `values` are the known ones of each static."""
-    lists = {static.path.text: static for static in varied}
+def check_replaced_symbols(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
+    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims."""
+    lists = {static.path.text for static in varied}
     for word in recipe.declarations:
         for name, bound in given_statics(recipe, word, {}).items():
-            path = f"{word}.{name}"
-            if path not in lists or not isinstance(bound.value, Symbol) or bound.span is None:
-                continue
-            mistake = _symbol_not_listed(recipe, path, str(bound.value), bound.span)
-            if mistake is not None:
-                recipe.report(mistake)
+            if f"{word}.{name}" in lists and isinstance(bound.value, Symbol) and bound.span is not None:
+                _check_symbol(recipe, f"{word}.{name}", str(bound.value), bound.span)
     for setting in (setting for claim in recipe.parts.claims for setting in claim.at):
-        path, value = setting.path.text, setting.value
-        mistake = _symbol_not_listed(recipe, path, value.text, value.span) if isinstance(value, Name) else None
-        if mistake is not None and path.startswith("model."):
-            recipe.report(mistake)
-        elif (
-            mistake is None and path in lists
-            and len(values[path]) == len(lists[path].values) and recipe.static(path, value) not in (None, *values[path])
-        ):  # fmt: skip
-            recipe.report(mistakes.claim_at_other_value(value.span, path, lists[path].path.span))
+        if isinstance(setting.value, Name):
+            _check_symbol(recipe, setting.path.text, setting.value.text, setting.value.span)
 
 
-def _symbol_not_listed(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> Diagnostic | None:
-    """Returns the mistake of a symbol that a static cannot be; None if it can."""
+def _check_symbol(recipe: ResolvedRecipe, path: str, symbol: str, span: Span) -> None:
+    """Reports a symbol that a static cannot be."""
     word, _, name = path.partition(".")
     declaration = recipe.declarations.get(word)
     allowed = None if declaration is None else listed_symbols(declaration.item.signature).get(name)
-    if declaration is None or allowed is None or symbol in allowed:
-        return None
-    return symbol_not_listed(span, symbol, name, declaration.name, allowed)
+    if declaration is not None and allowed is not None and symbol not in allowed:
+        recipe.report(symbol_not_listed(span, symbol, name, declaration.name, allowed))
 
 
 _Values = Mapping[str, StaticValue]
@@ -252,13 +224,11 @@ _IDLE = (
 
 
 def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, overrides: Mapping[str, Setting]) -> None:
-    """Warns of settings that the line `train` of this recipe writes, and of statics that it varies or searches, that
-    have no effect. Those that depend on what the recipe varies or searches, the command line sets, or the file names
-    elsewhere, may have one at another point."""
+    """Warns of settings that the line `train` of this recipe writes and that have no effect. Those that depend on what
+    the recipe varies or searches, the command line sets, or the file names elsewhere, may have one at another point."""
     if any(train.evaluator.truth(condition) is False for condition in train.declaration.item.signature.where):
         return  # which was reported
     parts, statics = recipe.parts, train.statics
-    alternatives = {path.text: (path, values) for path, values in _alternatives(recipe)}
     written = {
         name: bound.span
         for name, bound in statics.items()
@@ -266,34 +236,20 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     }
     values = {name: value for name, bound in statics.items() if (value := plain(bound.value)) is not None}
     values["halts"] = any(isinstance(node.operation, Halting) for node in graph.region.walk())
+    paths = {*(each.path.text for each in parts.vary), *(each.path.text for each in parts.search), *overrides}
     found: list[tuple[Iterable[str], Diagnostic]] = []  # with the settings on which each depends
     for idle in _IDLE:
-        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in overrides:
+        if not values.keys() >= {idle.name, *idle.others} or f"train.{idle.name}" in paths:
             continue
-        if (alternative := alternatives.get(f"train.{idle.name}")) is not None:
-            path, choices = alternative
-            if choices and all(idle.is_idle({**values, idle.name: choice}) for choice in choices):
-                found.append((idle.others, mistakes.idle_setting(path.span, path.text, idle.reason)))
-        elif idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
+        if idle.name in written and _number(values[idle.name], 1) > 0 and idle.is_idle(values):
             found.append((idle.others, mistakes.idle_setting(written[idle.name], idle.name, idle.reason)))
     warmup, steps = _number(values.get("warmup")), _number(values.get("steps"))
     if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
         found.append((("warmup", "steps", "schedule"), mistake))
-    paths = (*alternatives, *overrides)
     for others, mistake in found:
         if not any(_may_change(recipe, name, paths) for name in others):
             recipe.report(mistake)
-
-
-def _alternatives(recipe: ResolvedRecipe) -> Iterator[tuple[Name, tuple[StaticValue, ...]]]:
-    """Yields the paths that this recipe varies or searches, each with its values, or both ends of their range."""
-    for each in (*recipe.parts.vary, *recipe.parts.search):
-        assert isinstance(each, Variation | Sought)
-        path, items = each.path, ends_or_items(each.values)
-        is_own = recipe.parts.recipe.span.contains(path.span)
-        evaluated = [recipe.static(path.text, item) for item in items] if is_own else []
-        yield path, tuple(value for value in evaluated if value is not None)
 
 
 def _may_change(recipe: ResolvedRecipe, name: str, paths: Iterable[str]) -> bool:

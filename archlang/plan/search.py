@@ -13,7 +13,7 @@ from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import call_of, report_repeated
-from archlang.plan.variations import check_repeated_values, ends_or_items, spread
+from archlang.plan.variations import ends_or_items, spread
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
@@ -127,8 +127,7 @@ def check_search(planner: Planner) -> None:
     """Checks each search space of a recipe on its own."""
     report_repeated(planner.recipe.parts.search, planner.recipe.report)
     for sought in planner.recipe.parts.search:
-        if _space(planner, sought) is not None:
-            check_repeated_values(planner.recipe, sought.path, sought.values)
+        _space(planner, sought)
 
 
 def check_search_points(planner: Planner) -> None:
@@ -175,10 +174,7 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
         return None
     low, high = (float(end) for end in ends if end is not None)
     if low >= high or (sought.log and low <= 0):
-        exchanged = None
-        if isinstance(values, tree.Range) and low > high and (high > 0 or not sought.log):
-            exchanged = values.low.span, values.high.span
-        planner.recipe.report(mistakes.nothing_to_search(values.span, path.text, exchanged))
+        planner.recipe.report(mistakes.nothing_to_search(values.span, path.text))
         return None
     return SearchSpace(path.text, (), low, high, all(isinstance(end, int) for end in ends), sought.log)
 

@@ -58,19 +58,6 @@ def check_variations(recipe: ResolvedRecipe) -> None:
             isinstance(values, tree.ListOf) and not values.items
         ):
             recipe.report(name_mistakes.nothing_to_vary(values.span, values.span.text.startswith("[")))
-        check_repeated_values(recipe, path, values)
-
-
-def check_repeated_values(recipe: ResolvedRecipe, path: tree.Name, values: tree.Expression) -> None:
-    """Warns of values that the list of a `vary` or a `search` has twice."""
-    first: dict[str, tree.Expression] = {}
-    for item in values.items if isinstance(values, tree.ListOf) and recipe.parameter(path.text) is not None else ():
-        spend()
-        # Equal numbers may be written differently, as 1e-3 and 0.001.
-        value = recipe.static(path.text, item)
-        text = expression_text(item) if value is None else str(value)
-        if first.setdefault(text, item) is not item:
-            recipe.report(mistakes.listed_twice(item.span, path.text, first[text].span))
 
 
 def ends_or_items(values: tree.Expression) -> tuple[tree.Expression, ...]:

@@ -26,8 +26,6 @@ from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Column, Published, Row, Setting, Table
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-# Statics of a task that change nothing but its test items, and those that are like the training items.
-_OF_TESTS = re.compile(r"task\.(test|iid)(_\w+)?")
 _LARGEST_RATIO = 2
 _EXAMPLE_OF_COLUMN = 'column "Longer" test.accuracy'
 
@@ -52,7 +50,6 @@ class WrittenTable:
             if row.recipe is not None:
                 self._cells.has_statics(row.recipe, row.at)
         is_sound &= self._check_best_of(columns)
-        self._check_trainings(columns)
         for settings in (*(row.at for row in rows), *(column.at for column in columns)):
             report_repeated(settings, self._report)
         return is_sound
@@ -151,20 +148,9 @@ class WrittenTable:
 
     @cached_property
     def _are_titled(self) -> bool:
-        """Whether the table has rows and columns with different titles, and no two columns show the same results;
-        reports if not."""
+        """Whether the table has rows and columns with different titles; reports if not."""
         is_sound = self._has_parts(self._parts.rows, "row", 'row "NDR" ndr')
-        is_sound &= self._parts.is_sound and self._has_parts(self._parts.columns, "column", _EXAMPLE_OF_COLUMN)
-        first: dict[object, Column] = {}
-        for column in self._parts.columns:
-            index = None if column.index is None else expression_text(column.index)
-            best_of = frozenset(path.text for path in column.best_of)
-            results = column.average, column.metric.text, index, _texts(column.at), best_of
-            earlier = first.setdefault(results, column)
-            if earlier.title != column.title:
-                self._report(mistakes.column_twice(column.span, column.title, earlier.title, earlier.span))
-                is_sound = False
-        return is_sound
+        return self._parts.is_sound and self._has_parts(self._parts.columns, "column", _EXAMPLE_OF_COLUMN) and is_sound
 
     def _has_parts(self, parts: Sequence[Row | Column], word: str, example: str) -> bool:
         """Returns whether the table has rows (or columns) with different titles; reports if not."""
@@ -277,8 +263,7 @@ class WrittenTable:
 
     def _check_averages(self) -> bool:
         """Returns whether each row has a row of the same title in the tables that are averaged, and no settings if all
-        columns are averages; reports if not. A row of prior work needs none, but a title that differs by a typing
-        error is reported."""
+        columns are averages; reports if not."""
         rows, columns = self._sound_parts
         sound = True
         tables = [self._averaged[id(column)][1] for column in columns if column.average]
@@ -293,10 +278,11 @@ class WrittenTable:
             missing = [table for table in complete if row.title not in titles[id(table)] and row.title not in checked]
             checked.add(row.title)
             if row.recipe is None:
+                # A row of prior work needs none, but the title may have a typing error.
                 possible = sorted({title for table in missing for title in titles[id(table)]})
                 near = did_you_mean(row.title, possible)
                 is_mistake = near is not None and not row.why and is_typing_error(row.title, near, possible)
-                missing = missing[:1] if is_mistake and len(missing) == len(tables) else []
+                missing = missing if is_mistake and len(missing) == len(tables) else []
             elif len(tables) == len(columns) and (row.at or row.best_of):
                 settings = row.at or row.best_of
                 span = settings[0].span.to(settings[-1].span)
@@ -334,30 +320,22 @@ class WrittenTable:
         if not columns or not self._parts.is_sound:
             return False  # which was reported
         sound = True
-        wrong: dict[int, list[Row]] = {}
-        is_any_right = False
         for row in self._sound_parts[0]:
             if row.published is None:
                 continue
             numbers = row.published.cells
             if len(numbers) != len(columns):
-                wrong.setdefault(len(numbers), []).append(row)
+                last = numbers[-1].span if numbers else None
+                span = row.published.span
+                self._report(mistakes.wrong_number_of_claims(span, row.title, len(numbers), len(columns), last))
+                sound = False
                 continue
-            is_any_right = True
             # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.
             most = 1 if row.recipe is not None else _LARGEST_RATIO
             for column, number in zip(columns, numbers, strict=True):
                 pair = number.value, number.deviation
                 sound &= check_numbers(column.metric.text, pair, self._report, most=most, of_row=True)
-        # Rows with equal counts are reported once if no row has the right one: a column is missing, or too many.
-        for count, same in wrong.items():
-            for row in same if is_any_right else same[:1]:
-                assert row.published is not None, "it claims numbers"
-                last = row.published.cells[-1].span if row.published.cells else None
-                others = 0 if is_any_right else len(same) - 1
-                span = row.published.span
-                self._report(mistakes.wrong_number_of_claims(span, row.title, count, len(columns), last, others=others))
-        return sound and not wrong
+        return sound
 
     # Values and groups
 
@@ -390,19 +368,6 @@ class WrittenTable:
                     elif planner.recipe.has_static(path) and _knows_what_varies(planner):
                         self._report(mistakes.not_varied(path.span, path.text, recipe, varied))
         return sound
-
-    def _check_trainings(self, columns: Sequence[Column]) -> None:
-        """Warns of columns that train each row again although they differ only in what is evaluated."""
-        by_training: dict[frozenset[tuple[str, str]], dict[frozenset[tuple[str, str]], Setting | None]] = {}
-        for column in columns:
-            settings = [setting for setting in column.at if not is_group(setting)]
-            evaluated = [setting for setting in settings if _OF_TESTS.fullmatch(setting.path.text)]
-            tests = by_training.setdefault(_texts(settings) - _texts(evaluated), {})
-            tests.setdefault(_texts(evaluated), evaluated[0] if evaluated else None)
-        for tests in by_training.values():
-            setting = next(filter(None, tests.values()), None)
-            if setting is not None and len(tests) > 1:
-                self._report(mistakes.trained_again(setting.path.span, setting.path.text, len(tests)))
 
     def _check_metric(self, plan: Plan | None, column: Column) -> None:
         """Reports a column whose metric or groups the run of a cell does not measure, or its split does not have."""

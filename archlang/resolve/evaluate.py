@@ -264,10 +264,6 @@ class Evaluator:
             right = self.value(node.right, kind)
         if left is None or right is None:
             return None
-        for value, other, side in ((left, right, node.right), (right, left, node.left)):
-            texts = other if isinstance(other, tuple) else (other,)
-            if isinstance(value, Symbol) and any(isinstance(text, str) for text in texts):
-                return self._refused(mistakes.string_for_symbol(side.span))
         if self._compares_kinds(node.left, left, node.right, right) or (
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
         ):

@@ -1,6 +1,5 @@
 """Diagnostics about names, statements, `use` lines and statics."""
 
-import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -11,8 +10,6 @@ from archlang.errors.messages import Message, Messages
 from archlang.errors.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, renamed
 from archlang.errors.source import SETTING, Span
 from archlang.resolve.library import block_called, outside_prelude, static_called
-from archlang.syntax.tree import Definition, Extern
-from archlang.types import FEATURED, Type
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _rows = Messages("archlang.resolve")
@@ -20,9 +17,6 @@ _rows = Messages("archlang.resolve")
 
 def __getattr__(name: str) -> Message:
     return _rows.__getattr__(name)
-
-
-_STATICS = re.compile(r"\[[^\[\]\r\n]*\]")
 
 
 def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool) -> Diagnostic:
@@ -34,11 +28,9 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
     return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_local=True)
 
 
-def method_of_value(span: Span, value: str, block: str, has_arguments: bool) -> Diagnostic:
+def method_of_value(span: Span, value: str, block: str) -> Diagnostic:
     """`span` is a callee that consists of the names of a value and a block."""
-    statics = _STATICS.match(span.source.text, span.end)
-    configured = block + (statics[0] if statics else "")
-    remedy = f"a value has no methods: write `{configured}({value}{', …' if has_arguments else ''})`"
+    remedy = f"a value has no methods: write `{block}({value})`"
     return Diagnostic("E0202", f"unknown block `{span.text}`", span, "no such block", remedy=remedy)
 
 
@@ -48,14 +40,11 @@ def _spelt_otherwise(name: str, possible: Iterable[str]) -> str | None:
     return next((each for each in sorted(possible) if each != name and each.replace("_", "") == letters), None)
 
 
-def unknown_block(
-    span: Span, name: str, possible: Iterable[str], arguments: Sequence[Type | None] | None = None
-) -> Diagnostic:
-    """`arguments` are the types of the values of the call, None for one that is unknown; None without a call."""
+def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     remedy = "`archlang blocks` lists the library; `use` brings in the blocks of another file"
     diagnostic = Diagnostic("E0202", f"unknown block `{name}`", span, "no such block", remedy=remedy)
     possible, outside = tuple(possible), outside_prelude(name)
-    if outside is None:
+    if outside is None or outside[1].word == "model":
         called = block_called(name)
         if called is None:
             called = _spelt_otherwise(name, possible)
@@ -67,33 +56,16 @@ def unknown_block(
             remedy = f"here it is called `{called}`, with the statics of `archlang blocks {called}`"
             return replace(diagnostic, remedy=remedy)
         return renamed(diagnostic, name, called)
-    module, item = outside
-    fits, near = _fits(item, arguments), did_you_mean(name, possible)
-    if near is not None and (not fits or is_typing_error(name, near, possible)):
+    module, _ = outside
+    near = did_you_mean(name, possible)
+    if near is not None and is_typing_error(name, near, possible):
         # The block in use may be meant as well as the other one.
         return misspelt(diagnostic, name, possible, is_guess=True)
-    remedy = _use_line(module)
-    if not fits:
-        reason = "is a model" if item.word == "model" else "takes other values"
-        remedy = f"choose another block, or {remedy}, whose `{name}` {reason}"
-    return replace(diagnostic, remedy=remedy).with_edits(used(span.source, module), is_safe=fits)
+    return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module))
 
 
 def _use_line(module: str) -> str:
     return f"add `use {module}` at the beginning of the file"
-
-
-def _fits(item: Definition | Extern, arguments: Sequence[Type | None] | None) -> bool:
-    """Returns whether an item is a block that takes arguments of these types; their sizes may differ."""
-    if item.word != "block" or arguments is None:
-        return item.word == "block"
-    inputs = item.signature.inputs
-    required = sum(1 for parameter in inputs if parameter.default is None)
-    most = math.inf if inputs and inputs[-1].variadic else len(inputs)
-    return required <= len(arguments) <= most and all(
-        argument is None or argument.name in (FEATURED if parameter.type.name == "data" else (parameter.type.name,))
-        for parameter, argument in zip(inputs, arguments, strict=False)
-    )
 
 
 def bound_in_loop(span: Span, name: str, first: Span) -> Diagnostic:
@@ -154,19 +126,6 @@ def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool
     return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
 
-def no_return(span: Span, name: str, last: tuple[Span, str] | None) -> Diagnostic:
-    """`last` is the last statement of the body with the name that it binds; None if it binds none."""
-    message = f"`{name}` has no `return`"
-    diagnostic = Diagnostic("E0216", message, span, "returns no value", remedy="end the body with `return …`")
-    if last is None:
-        return diagnostic
-    statement, value = last
-    start, _ = statement.source.line_bounds(statement.line)
-    before = statement.source.text[start : statement.start]
-    text = f"\n{before}return {value}" if not before.strip() else f" return {value}"
-    return diagnostic.with_edits(insertion(statement.source, statement.end, text))
-
-
 def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
     """`updated` are the names that the body updates."""
     message = f"the {word} `{name}` is never updated in the loop"
@@ -207,12 +166,8 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     message = f"unknown path `{path}` in this recipe"
     remedy = "write `seed`, or `task.`, `model.` or `train.` and the name of a static"
     diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
-    if path in ("task", "model", "train"):
-        return replace(diagnostic, remedy=f"name a static, as in `{path}.…`; another {path} is another recipe")
     if path in ("task.seed", "model.seed", "train.seed"):
         return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
-    if path.startswith("train.charges."):  # earlier versions wrote so
-        return renamed(diagnostic, path, path.replace("charges", "losses", 1), is_safe=True)
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")
@@ -244,10 +199,7 @@ _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
 _BEFORE_LIST = re.compile(r"(?<!\w)\[\Z")
 
 
-def unknown_static(
-    span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None, weight: str | None = None
-) -> Diagnostic:
-    """`weight` is that of an auxiliary loss which the name means; no signature lists such names."""
+def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], declared: Span | None) -> Diagnostic:
     possible = tuple(possible)
     remedy = f"`{block}` has {listed(possible)}" if possible else f"`{block}` has no statics"
     labels = (Label(declared, f"`{block}` is declared here"),) if declared else ()
@@ -255,14 +207,14 @@ def unknown_static(
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
-    called = weight or static_called(name, possible)
+    called = static_called(name, possible)
     if called == "rate" and "micro" in possible:
         called = None  # that of an optimizer is a schedule, not that of dropout
     if called is None and "micro" in possible and name in _ELSEWHERE:
         return replace(diagnostic, remedy=_ELSEWHERE[name])
     if called is None:
         return misspelt(diagnostic, name, possible)
-    return renamed(diagnostic, name, called, is_safe=called == weight)
+    return renamed(diagnostic, name, called)
 
 
 # What other libraries set for an optimizer or a training run, and this one elsewhere.
@@ -296,15 +248,6 @@ def missing_static(
 _EXAMPLES = {"int": "1", "float": "1.0", "bool": "false"}
 
 
-def by_place(diagnostic: Diagnostic, name: str, block: str, names: Sequence[str]) -> Diagnostic:
-    """A mistake in a value without a name, which sets the static `name`; `names` are those of the block in order."""
-    if diagnostic.code != "E0303" or diagnostic.edits:
-        return diagnostic
-    order = ", ".join(f"`{each}`" for each in names[:3]) + (", …" if len(names) > 3 else "")
-    remedy = f"without a name it sets `{name}`: the statics of `{block}` are {order}"
-    return replace(diagnostic, remedy=remedy)
-
-
 def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span | None) -> Diagnostic:
     labels = (Label(declared, f"`{name}` is declared here"),) if declared else ()
     subject = f"`{name}`" if name.isidentifier() else name
@@ -325,14 +268,6 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
         diagnostic = replace(diagnostic, remedy="write a word without quotes or brackets")
     # A value in a list may be another one than the value alone.
     return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=expected != "list")
-
-
-def string_for_symbol(span: Span) -> Diagnostic:
-    """`span` is a string, or a list with one, that is compared with a symbol."""
-    message = "a symbol is never equal to a string"
-    written = re.sub(r'"([A-Za-z_]\w*)"', r"\1", span.text)
-    diagnostic = Diagnostic("E0303", message, span, "expected a symbol", remedy=f"write `{written}`, without quotes")
-    return diagnostic.with_edits(Edit(span, written), is_safe=True) if '"' not in written else diagnostic
 
 
 def _in_kind(written: str, kind: str) -> str | None:

@@ -192,10 +192,6 @@ class Loader:
         """Returns the texts of the loaded program and of the files that it uses, by their real paths."""
         return {str(path): resolved.program.source.text for path, resolved in self._resolved.items()}
 
-    def named_paths(self) -> Mapping[str, str | None]:
-        """Returns the real path of each path that the program names; None for one that it may not name."""
-        return self._readable.asked
-
     def _load(self, key: Path, shown: str, read_source: Callable[[], Source]) -> ResolvedFile:
         if key not in self._resolved:
             source = read_source()

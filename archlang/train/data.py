@@ -16,6 +16,8 @@ from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.
 _POOL = 16
+# The longest item of a batch of many tokens, as a multiple of the shortest.
+_MOST_PADDED, _FEWEST_TOKENS = 1.1, 1 << 12
 # Integers that torch can index on every device; others are widened to int64.
 _NARROW = (np.uint8, np.int32, np.bool_)
 _STORED = (*_NARROW, np.float32)
@@ -148,7 +150,8 @@ class Data:
         )
 
     def batches_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
-        """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch."""
+        """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch, and little
+        padding if it has enough tokens."""
         return map(self.batch, self.items_by_length(size, tokens))
 
     def items_by_length(self, size: int, tokens: float = 1 << 15, *, equal: bool = False) -> Iterator[np.ndarray]:
@@ -157,7 +160,9 @@ class Data:
         for item in np.argsort(self.lengths, kind="stable"):
             length = self.lengths[item]
             is_full = len(batch) == size or (len(batch) + 1) * length > tokens
-            if batch and (is_full or (equal and length != self.lengths[batch[0]])):
+            shortest = self.lengths[batch[0]] if batch else length
+            is_padded = length > _MOST_PADDED * shortest and len(batch) * length >= _FEWEST_TOKENS
+            if batch and (is_full or is_padded or (equal and length != shortest)):
                 yield np.asarray(batch)
                 batch = []
             batch.append(item)

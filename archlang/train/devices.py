@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
+import re
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -82,6 +84,9 @@ def fixed_randomness(device: torch.device) -> Iterator[None]:
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+# What torch's backends say in errors when another process is lost.
+_OF_PROCESSES = re.compile(r"(?i)gloo|nccl|connection (closed|reset|refused)|socket|timed out")
+
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
 
@@ -157,7 +162,8 @@ def _count(kind: str) -> int:
 
 
 def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Makes a function destroy the process group that it has joined after it has returned.
+    """Makes a function destroy the process group that it has joined after it has returned, and raise a RunMachineError
+    if another process of the group is lost.
 
     Modules that share gradients hold the group. If the last holder is one of them, its destructor keeps Python's lock
     and waits for a thread of the group that needs this lock; so the function's frame must be gone before."""
@@ -167,6 +173,13 @@ def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arg
         was_joined = _has_process_group()
         try:
             return function(*args, **kwargs)
+        except RuntimeError as error:
+            if not (_has_process_group() and _OF_PROCESSES.search(str(error))):
+                raise
+            line = first_line(error)
+            reason = (line.partition("] ")[2] or line).partition(". ")[0]
+            rank, host = torch.distributed.get_rank(), socket.gethostname()
+            raise mistakes.lost_process(rank, host, reason) from error
         finally:
             if _has_process_group() and not was_joined:
                 torch.distributed.destroy_process_group()

@@ -20,6 +20,10 @@ model_too_large = RunMachineError.wording(
     "{available:,.1f} GB of free memory",
     "use smaller sizes, or a larger machine; nothing was written",
 )
+lost_process = RunMachineError.wording(
+    "the process of rank {rank} on {host} lost the others: {reason}",
+    "look for the first error of another process, then start the command again: it resumes from the last checkpoint",
+)
 batch_too_small = RunError.wording(
     "a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
 )

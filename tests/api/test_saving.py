@@ -22,6 +22,7 @@ from archlang.plugins import PluginError
 from archlang.train.record.mistakes import RunError
 from tests.sampling import one_in
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
+from tests.train.record.test_run_folder import contents
 
 PROGRAM = """use "layer.arch"
 model m[d = 8, steps = 2](x: tokens[n]) -> logits[classes] {
@@ -61,10 +62,6 @@ def rewrite(folder: Path, name: str, content: bytes) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
 
 
 def refused(folder: Path, message: str) -> None:
@@ -116,9 +113,7 @@ def test_the_program_is_beside_its_model_with_the_files_that_it_uses(folder: Pat
 
 
 def test_no_file_names_a_folder_of_this_machine(folder: Path) -> None:
-    assert not [
-        file for file in folder.rglob("*.*") if file.is_file() and str(folder.parent).encode() in file.read_bytes()
-    ]
+    assert not any(str(folder.parent).encode() in content for content in contents(folder).values())
 
 
 def test_a_loaded_module_can_be_saved_again(folder: Path, tmp_path: Path) -> None:
@@ -143,35 +138,30 @@ def test_what_is_no_model_is_not_saved(tmp_path: Path) -> None:
 # Folders of strangers
 
 
-def test_a_changed_file_is_refused(folder: Path) -> None:
-    (folder / "graph_at_test.txt").write_text((folder / "graph_at_test.txt").read_text() + "#\n")
-    refused(folder, "graph_at_test.txt has")
+def flip(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1] + bytes([file.read_bytes()[-1] ^ 1]))
 
 
-def test_a_file_of_the_same_size_with_another_digest_is_refused(folder: Path) -> None:
-    weights = bytearray((folder / WEIGHTS).read_bytes())
-    weights[-1] ^= 1
-    (folder / WEIGHTS).write_bytes(weights)
-    refused(folder, "is not the file that manifest.json describes")
+def link(path: Path) -> None:
+    elsewhere = path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to(elsewhere)
 
 
-@pytest.mark.parametrize("name", ["graph_at_test.txt", WEIGHTS, "layer.arch"])
-def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    refused(folder, f"has no {name}")
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "run.json", "layer.arch"])
-def test_a_link_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
-    (folder / name).rename(tmp_path / "elsewhere")
-    (folder / name).symlink_to(tmp_path / "elsewhere")
-    refused(folder, "is a link" if name != "manifest.json" else "manifest.json")
-
-
-def test_a_linked_folder_is_refused(folder: Path, tmp_path: Path) -> None:
-    (folder / "checkpoints").rename(tmp_path / "elsewhere")
-    (folder / "checkpoints").symlink_to(tmp_path / "elsewhere")
-    refused(folder, "checkpoints")
+@pytest.mark.parametrize(
+    ("change", "name", "message"),
+    [
+        (lambda file: file.write_text(file.read_text() + "#\n"), "graph_at_test.txt", "graph_at_test.txt has"),
+        (flip, WEIGHTS, "is not the file that manifest.json describes"),
+        *((Path.unlink, name, f"has no {name}") for name in ("graph_at_test.txt", WEIGHTS, "layer.arch")),
+        *((link, name, "is a link") for name in ("run.json", "layer.arch")),
+        *((link, name, name) for name in ("manifest.json", "checkpoints")),
+    ],
+)
+def test_a_changed_missing_or_linked_file_is_refused(
+    folder: Path, change: Callable[[Path], object], name: str, message: str
+) -> None:
+    change(folder / name)
+    refused(folder, message)
 
 
 @pytest.mark.parametrize("name", ["../out.arch", "a/../../out.arch", "/etc/passwd", "run.py", f"{CHECKPOINT}/state.pt"])

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.compile import build
 from tests.conftest import Compiled
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
@@ -61,10 +62,9 @@ _NESTED = """model nested(x: tokens[n]) -> logits[classes] {
 
 
 def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
-    from archlang.backend.build import build_module
-
-    graph = shipped_model("temporal_latent_bottleneck").program.graph
-    module = build_module(graph, without={"batch_chunks"})
+    origin = shipped_model("temporal_latent_bottleneck").program.origin
+    assert origin is not None
+    module = build(origin.graph, without={"batch_chunks"})
     assert _unpickled(module).program.context.without == {"batch_chunks"}
 
 

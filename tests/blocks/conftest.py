@@ -1,6 +1,7 @@
-"""Fixtures of the tests of blocks: a seed, and the comparison with a slow form."""
+"""The seed of the tests of blocks, the comparison with a slow form, and parts of slow forms."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -14,13 +15,15 @@ def _seeded() -> None:
     torch.manual_seed(20)
 
 
-def _agree(
-    block: nn.Module, slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10, **masks: Tensor | None
-) -> None:
-    """Compares a block in float64 with a slow form of it: results, and gradients of inputs and weights."""
-    block = block.double()
+def agree(
+    block: Callable[..., Tensor], slow: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-10,
+    **masks: Tensor | None,
+) -> None:  # fmt: skip
+    """Compares a block in float64, or a function, with a slow form of it: results, and gradients of inputs and
+    weights."""
     leaves = {f"input {i}": value.requires_grad_() for i, value in enumerate(inputs) if value.is_floating_point()}
-    leaves |= dict(block.named_parameters())
+    if isinstance(block, nn.Module):
+        leaves |= dict(block.double().named_parameters())
     results = block(*inputs, **masks), slow(*inputs, **masks)
     same_gradients(*results, leaves.values(), tolerance=tolerance, names=list(leaves))
 
@@ -35,6 +38,25 @@ def by_column(slow: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return of_all
 
 
-@pytest.fixture
-def agree() -> Callable[..., None]:
-    return _agree
+def attended(logits: Sequence[Tensor], values: Sequence[Tensor], width: int, sink: Tensor | None = None) -> Tensor:
+    """Returns Σ_j exp(logit_j) v_j / Σ_j exp(logit_j), with a sink in the denominator; zeros without values."""
+    powers = [torch.exp(logit) for logit in logits]
+    total = sum(powers, torch.zeros(()) if sink is None else sink.exp())
+    weighed = (power / total * value for power, value in zip(powers, values, strict=True))
+    return sum(weighed, torch.zeros(width, dtype=torch.float64))
+
+
+def wave(place: float, d: int) -> Tensor:
+    """Returns the sinusoid of a place: sin and cos of place / 10000^(2c/d)."""
+    angles = [place / 10000 ** (2 * (c // 2) / d) for c in range(d)]
+    return torch.tensor([math.cos(a) if c % 2 else math.sin(a) for c, a in enumerate(angles)], dtype=torch.float64)
+
+
+def gru_step(cell: nn.Module, x: Tensor, h: Tensor, ending: str = "") -> Tensor:
+    """Returns the next state of a GRU."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    of_input, of_state, input_bias, state_bias = (cell.get_parameter(f"{name}{ending}") for name in names)
+    r, z, n = (of_input @ x + input_bias).chunk(3)
+    hr, hz, hn = (of_state @ h + state_bias).chunk(3)
+    z = (z + hz).sigmoid()
+    return (1 - z) * torch.tanh(n + (r + hr).sigmoid() * hn) + z * h

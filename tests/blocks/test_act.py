@@ -1,6 +1,5 @@
 """Adaptive computation time against a program for one column, and its properties."""
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -8,18 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend.runtime.halting import Tally
 from archlang.blocks.act import Act
-from tests.closeness import close
+from tests.blocks.test_halting import drive
+from tests.closeness import close, same_gradients
 
 act = partial(Act, variant="graves", epsilon=0.01, ponder="code", d=4)
-
-
-def drive(block: Act, body: Callable[[Tensor], Tensor], h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
-    tallies: list[Tally] = [block.start(h, mask)]
-    while len(tallies) <= limit and tallies[-1].live.any():
-        tallies.append(block.advance(tallies[-1], body(tallies[-1].state), mask))
-    return tallies
 
 
 def slow_column(block: Act, states: list[Tensor], variant: str, limit: int) -> tuple[Tensor, Tensor, int]:
@@ -48,7 +40,7 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
     block.halt.weight.data.mul_(2)
     states = torch.randn(7, 3, 5, 4, dtype=torch.float64, requires_grad=True)
     count = iter(range(1, 7))
-    tally = drive(block, lambda _: states[next(count)], states[0], RAGGED, 6)[-1]
+    tally = drive(block, lambda *_: states[next(count)], states[0], RAGGED, 6)[-1]
     probe = torch.randn(3, 5, 4, dtype=torch.float64)
     fast = (tally.mixture * probe).sum() + tally.ponder.sum()
     slow = torch.zeros((), dtype=torch.float64)
@@ -66,15 +58,13 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
         torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
         slow = slow + cost
     leaves = [states, *block.parameters()]
-    gradients = [torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True) for loss in (fast, slow)]
-    for actual, expected in zip(*gradients, strict=True):
-        torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
+    same_gradients(fast, slow, leaves, tolerance=1e-9)
 
 
 def test_halted_columns_are_still_transformed() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
-    tallies = drive(block, lambda state: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
+    tallies = drive(block, lambda state, _: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
     steps = tallies[-1].steps
     assert len(set(steps.flatten().tolist())) > 1
     close(tallies[-1].state, tallies[0].state + len(tallies) - 1)
@@ -86,12 +76,6 @@ def test_halted_columns_are_still_transformed() -> None:
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
 def test_half_precision_states_are_summed_in_single_precision(variant: str) -> None:
     block = act(variant=variant).to(torch.bfloat16)
-    tally = drive(block, torch.tanh, torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
+    tally = drive(block, lambda state, _: torch.tanh(state), torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
     assert tally.mixture.dtype == torch.bfloat16
     assert tally.ponder.dtype == torch.float32
-
-
-def test_the_probability_is_initialised_as_in_torch() -> None:
-    block = act(d=400)
-    assert block.halt.weight.abs().max().item() == pytest.approx(1 / 20, rel=0.02)
-    assert block.halt.bias.ne(0).all()

@@ -15,6 +15,7 @@ from archlang.backend.kernels import dropout as kernel
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.blocks import attention as blocks_attention
 from archlang.blocks.attention import Attention
+from tests.blocks.conftest import agree, attended, wave
 from tests.closeness import close
 
 
@@ -56,15 +57,6 @@ def with_settings(causal: bool, **settings: Any) -> Attention:
     return block
 
 
-def sinusoids(length: int, d: int) -> Tensor:
-    table = torch.zeros(length, d, dtype=torch.float64)
-    for i in range(length):
-        for c in range(d):
-            angle = i / 10000 ** (2 * (c // 2) / d)
-            table[i, c] = math.cos(angle) if c % 2 else math.sin(angle)
-    return table
-
-
 def turned(vector: Tensor, place: int, xpos: bool, sign: int, base: float = 1e4) -> Tensor:
     """Returns pairs of channels as complex numbers, rotated and, for xpos, scaled."""
     c = len(vector)
@@ -98,7 +90,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
 
     def slow(q: Tensor, kv: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
         if block.position == "absolute":
-            q, kv = q + sinusoids(q.shape[1], q.shape[2]), kv + sinusoids(kv.shape[1], kv.shape[2])
+            q, kv = (x + torch.stack([wave(i, x.shape[2]) for i in range(x.shape[1])]) for x in (q, kv))
         samples = []
         for b in range(len(q)):
             rows = []
@@ -124,9 +116,7 @@ def slow_attention(block: Attention, c: int) -> Callable[..., Tensor]:
                             logit = block.softcap * torch.tanh(logit / block.softcap)
                         logits.append(logit - bias)
                         values.append(block.value(kv[b, j])[own])
-                    powers = [torch.exp(logit) for logit in logits]
-                    total = sum(powers, q.new_zeros(()) if block.sinks is None else block.sinks[h].exp())
-                    mean = sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c))
+                    mean = attended(logits, values, c, None if block.sinks is None else block.sinks[h])
                     heads.append(mean * gates_of(block, q[b, i], h, c))
                 y = block.output(torch.cat(heads))
                 rows.append(y if mask_n is None or mask_n[b, i] else torch.zeros_like(y))
@@ -144,7 +134,7 @@ REAL = torch.arange(5) < torch.tensor([[5], [3], [0]])
 @pytest.mark.parametrize("head_dim", [0, 6])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_self_attention_is_the_softmax_over_real_keys(
-    position: str, causal: bool, head_dim: int, mask: Tensor | None, agree: Callable[..., None]
+    position: str, causal: bool, head_dim: int, mask: Tensor | None
 ) -> None:
     block = attention(position=position, causal=causal, head_dim=head_dim).double()
     slow = slow_attention(block, head_dim or 4)
@@ -155,7 +145,7 @@ def test_self_attention_is_the_softmax_over_real_keys(
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
-def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | None) -> None:
     block = with_settings(causal, **SETTINGS[name])
     x = torch.randn(3, 5, 8, dtype=torch.float64)
     agree(block, slow_attention(block, block.query.out_features // block.heads), x, x.clone(), mask_n=mask, mask_m=mask)
@@ -164,7 +154,7 @@ def test_settings_are_their_equations(name: str, causal: bool, mask: Tensor | No
 @pytest.mark.parametrize("name", [name for name, settings in SETTINGS.items() if "window" in settings])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_blocks_of_queries_read_the_keys_of_their_windows(
-    name: str, mask: Tensor | None, agree: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    name: str, mask: Tensor | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks_attention, "_LEAST_QUERIES", 1)
     block = with_settings(True, **SETTINGS[name] | {"window": min(2, SETTINGS[name]["window"])})
@@ -188,7 +178,7 @@ def test_decoding_keeps_the_keys_of_a_window(window: int, mask: Tensor | None) -
     close(torch.cat(rows, 1), block(x, x, mask_m=mask))
 
 
-def test_cross_attention_reads_keys_of_another_width_and_length(agree: Callable[..., None]) -> None:
+def test_cross_attention_reads_keys_of_another_width_and_length() -> None:
     q, kv = torch.randn(3, 3, 8, dtype=torch.float64), torch.randn(3, 5, 6, dtype=torch.float64)
     for block in (attention(e=6).double(), with_settings(False, e=6, kv_heads=1, window=2, gate="per_head")):
         agree(block, slow_attention(block, 4), q, kv, mask_n=None, mask_m=REAL)
@@ -233,24 +223,6 @@ def test_xpos_stays_finite_far_beyond_training_lengths() -> None:
     query, key, _ = block._project(x, x, None)
     assert query.isfinite().all()
     assert key.isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("init", "query", "key", "output"),
-    [
-        ("xavier", sqrt(6 / 480), sqrt(6 / 400), sqrt(6 / 480)),
-        ("scaled", sqrt(3 / 480), sqrt(3 / 400), sqrt(6 / 480)),
-        ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
-        ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
-    ],
-)
-def test_initial_projections_are_uniform_within_their_bounds(
-    init: str, query: float, key: float, output: float
-) -> None:
-    block = attention(d=240, e=160, heads=4, init=init)
-    for projection, bound in ((block.query, query), (block.key, key), (block.value, key), (block.output, output)):
-        assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
-        assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
 
 
 def test_dropout_is_on_the_weights_and_output_dropout_on_the_result() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.blocks.bernoulli_halt import BernoulliHalt, Trials
+from tests.closeness import same_gradients
 from tests.shipped_models import load_page
 
 
@@ -22,18 +23,10 @@ def tallies(evaluation: str, chances: Tensor, training: bool = False) -> list[Tr
     return results
 
 
-def agree(actual: Tensor, expected: Tensor, chances: Tensor) -> None:
-    """Compares two numbers and their gradients in the probabilities."""
-    torch.testing.assert_close(actual, expected, atol=1e-10, rtol=0)
-    gradients = [
-        torch.autograd.grad(value + 0 * chances.sum(), chances, retain_graph=True)[0] for value in (actual, expected)
-    ]
-    torch.testing.assert_close(*gradients, atol=1e-10, rtol=0)
-
-
 def test_the_tally_equals_sums_over_the_steps() -> None:
     chances = torch.rand(5, 3, dtype=torch.float64).requires_grad_()
     results = tallies("never", chances)
+    actual, expected = list[Tensor](), list[Tensor]()
     for sample in range(3):
         λ = chances[:, sample]
         left = [torch.ones((), dtype=λ.dtype)]
@@ -44,10 +37,9 @@ def test_the_tally_equals_sums_over_the_steps() -> None:
             weights = [*p[:t], left[t]]
             mixture = torch.stack([weight * chance for weight, chance in zip(weights, λ, strict=False)]).sum()
             ponder = torch.stack([step * weight for step, weight in enumerate(weights, start=1)]).sum()
-            agree(tally.mixture[sample, 0], mixture, chances)
-            agree(tally.ponder[sample], ponder, chances)
-            agree(tally.remaining[sample], left[t] + 0 * λ[0], chances)
-            agree(tally.spent[sample], torch.stack(p[: t + 1]).sum(), chances)
+            actual += [tally.mixture[sample, 0], tally.ponder[sample], tally.remaining[sample], tally.spent[sample]]
+            expected += [mixture, ponder, left[t], torch.stack(p[: t + 1]).sum()]
+    same_gradients(torch.stack(actual), torch.stack(expected), [chances])
 
 
 def test_training_takes_all_steps_and_the_median_those_with_half_of_the_probability() -> None:

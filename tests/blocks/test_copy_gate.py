@@ -1,15 +1,14 @@
 """The copy gate: its equation, copies and column dropout."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.copy_gate import CopyGate
+from tests.blocks.conftest import agree
 
 
-def test_each_channel_is_mixed_by_its_gate(agree: Callable[..., None]) -> None:
+def test_each_channel_is_mixed_by_its_gate() -> None:
     def slow(g: Tensor, u: Tensor, h: Tensor) -> Tensor:
         numbers = zip(g.flatten(), u.flatten(), h.flatten(), strict=True)
         return torch.stack([a * b + (1 - a) * c for a, b, c in numbers]).reshape(g.shape)
@@ -32,10 +31,3 @@ def test_column_dropout_closes_whole_columns_without_scaling() -> None:
     closed = y.eq(0).all(-1)
     assert closed.float().mean().item() == pytest.approx(0.1, abs=0.02)
     assert y[~closed].eq(0.25).all()
-
-
-def test_evaluation_has_no_column_dropout() -> None:
-    g, u, h = torch.rand(3, 5, 7, 4).unbind()
-    block = CopyGate(column_dropout=1.0, d=4)
-    assert block(g, u, h).equal(h)
-    assert block.eval()(g, u, h).equal(CopyGate(column_dropout=0.0, d=4)(g, u, h))

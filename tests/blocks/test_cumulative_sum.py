@@ -1,14 +1,13 @@
 """Sums of the states so far, by a loop."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from archlang.blocks.cumulative_sum import CumulativeSum
+from tests.blocks.conftest import agree
 
 
-def test_each_position_has_the_sum_up_to_it(agree: Callable[..., None]) -> None:
+def test_each_position_has_the_sum_up_to_it() -> None:
     def slow(x: Tensor) -> Tensor:
         return torch.stack([sum((x[:, j] for j in range(i)), x[:, i]) for i in range(4)], 1)
 

@@ -1,18 +1,16 @@
 """Dereferencing against sums over slots."""
 
-from collections.abc import Callable
-from math import sqrt
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.dereference import Dereference
+from tests.blocks.conftest import agree
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("form", ["code", "paper"])
-def test_each_pointer_reads_the_weighted_sum_of_slots(form: str, causal: bool, agree: Callable[..., None]) -> None:
+def test_each_pointer_reads_the_weighted_sum_of_slots(form: str, causal: bool) -> None:
     block = Dereference(form=form, causal=causal, k=2, d=4).double()
     for parameter in block.parameters():
         parameter.data.normal_()
@@ -41,12 +39,3 @@ def test_each_pointer_reads_the_weighted_sum_of_slots(form: str, causal: bool, a
 
     w = torch.rand(3, 5, 2, 6, dtype=torch.float64).softmax(-1)
     agree(block, slow, w, torch.randn(3, 6, 4, dtype=torch.float64), mask_t=None, mask_n=None)
-
-
-def test_maps_are_initialised_as_in_torchs_attention() -> None:
-    block = Dereference(form="code", causal=False, k=2, d=200)
-    for value, output in zip(block.value, block.output, strict=True):
-        assert value.get_parameter("weight").abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
-        assert output.get_parameter("weight").abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)
-        assert value.get_parameter("bias").eq(0).all()
-        assert output.get_parameter("bias").eq(0).all()

@@ -1,6 +1,5 @@
 """Embed: its table, initial values and frozen row."""
 
-from collections.abc import Callable
 from functools import partial
 from math import sqrt
 
@@ -9,12 +8,13 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.embed import Embed
+from tests.blocks.conftest import agree
 
 embed = partial(Embed, d=6, init="normal", scaling="none", dropout=0.0, frozen=-1, frozen_start="drawn", vocab=9)
 
 
 @pytest.mark.parametrize("scaling", ["none", "token_upscaling", "position_downscaling"])
-def test_a_token_is_its_scaled_row(scaling: str, agree: Callable[..., None]) -> None:
+def test_a_token_is_its_scaled_row(scaling: str) -> None:
     block = embed(scaling=scaling)
 
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:

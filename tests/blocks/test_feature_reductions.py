@@ -14,6 +14,7 @@ from archlang.blocks.feature_reductions import (
     ProductFeatures,
     SumFeatures,
 )
+from tests.blocks.conftest import agree
 
 
 def total(row: list[Tensor]) -> Tensor:
@@ -43,7 +44,7 @@ REDUCTIONS: list[tuple[type[nn.Module], Callable[[list[Tensor]], Tensor]]] = [
 @pytest.mark.parametrize(("kind", "reduce"), REDUCTIONS)
 @pytest.mark.parametrize("shape", [(2, 4, 3), (2, 3)], ids=["seq", "vec"])
 def test_features_are_reduced_to_one(
-    kind: type[nn.Module], reduce: Callable[[list[Tensor]], Tensor], shape: tuple[int, ...], agree: Callable[..., None]
+    kind: type[nn.Module], reduce: Callable[[list[Tensor]], Tensor], shape: tuple[int, ...]
 ) -> None:
     def slow(x: Tensor) -> Tensor:
         return torch.stack([reduce(list(row)) for row in x.reshape(-1, 3)]).reshape(*shape[:-1], 1)
@@ -52,14 +53,14 @@ def test_features_are_reduced_to_one(
     agree(block, slow, torch.randn(shape, dtype=torch.float64))
 
 
-def test_groups_of_features_have_sums_of_their_own(agree: Callable[..., None]) -> None:
+def test_groups_of_features_have_sums_of_their_own() -> None:
     def slow(x: Tensor) -> Tensor:
         return torch.stack((x[..., 0] + x[..., 1] + x[..., 2], x[..., 3] + x[..., 4] + x[..., 5]), -1)
 
     agree(SumFeatures(groups=2, d=6), slow, torch.randn(2, 4, 6, dtype=torch.float64))
 
 
-def test_groups_of_features_have_products_and_lengths_of_their_own(agree: Callable[..., None]) -> None:
+def test_groups_of_features_have_products_and_lengths_of_their_own() -> None:
     x = torch.randn(2, 4, 6, dtype=torch.float64)
     agree(
         ProductFeatures(groups=3, d=6),

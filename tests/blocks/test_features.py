@@ -1,12 +1,11 @@
 """Selecting, repeating and arranging features, entry by entry."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, SliceFeatures, TileFeatures
+from tests.blocks.conftest import agree
 
 
 @pytest.mark.parametrize(
@@ -18,7 +17,7 @@ from archlang.blocks.features import Constant, HeadColumns, RepeatFeatures, Slic
     ],
 )
 def test_features_are_those_of_a_slice_of_repetitions_or_of_tiles(
-    block: nn.Module, width: int, sources: list[int], agree: Callable[..., None]
+    block: nn.Module, width: int, sources: list[int]
 ) -> None:
     def slow(x: Tensor) -> Tensor:
         return torch.stack([x[..., source] for source in sources], -1)
@@ -26,7 +25,7 @@ def test_features_are_those_of_a_slice_of_repetitions_or_of_tiles(
     agree(block, slow, torch.randn(2, 4, width, dtype=torch.float64))
 
 
-def test_row_i_of_columns_has_the_ith_feature_of_each_head(agree: Callable[..., None]) -> None:
+def test_row_i_of_columns_has_the_ith_feature_of_each_head() -> None:
     def slow(x: Tensor) -> Tensor:
         return torch.stack([torch.stack([x[:, 3 * h + i] for h in range(2)], -1) for i in range(3)], 1)
 

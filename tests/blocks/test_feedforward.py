@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from math import sqrt
 
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.feedforward import Feedforward
-from tests.blocks.conftest import by_column
+from tests.blocks.conftest import agree, by_column
 
 feedforward = partial(
     Feedforward, ff=5, activation="relu", dropout=0.0, output_dropout=0.0, bias=0.0, bias_init="drawn", init="relu",
@@ -26,7 +25,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
-def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...]) -> None:
     block = feedforward(activation=activation)
 
     def slow(column: Tensor) -> Tensor:
@@ -35,33 +34,6 @@ def test_columns_go_through_two_maps(activation: str, shape: tuple[int, ...], ag
         return torch.stack(sums).view(4, 5).sum(1) + block.output.bias
 
     agree(block, by_column(slow), torch.randn(shape, dtype=torch.float64))
-
-
-def xavier(gain: float, inputs: int, outputs: int) -> float:
-    return gain * sqrt(6 / (inputs + outputs))
-
-
-@pytest.mark.parametrize(
-    ("init", "hidden", "output"),
-    [
-        ("relu", xavier(sqrt(2), 200, 300), xavier(5 / 3, 200, 300)),
-        ("relu_hidden", xavier(sqrt(2), 200, 300), 1 / sqrt(300)),
-        ("xavier", xavier(1, 200, 300), xavier(5 / 3, 200, 300)),
-        ("torch", 1 / sqrt(200), 1 / sqrt(300)),
-    ],
-)
-def test_initial_weights_are_uniform_within_their_bounds(init: str, hidden: float, output: float) -> None:
-    block = feedforward(ff=300, d=200, init=init, gain=5 / 3)
-    for weight, bound in ((block.hidden.weight, hidden), (block.output.weight, output)):
-        assert weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
-        assert weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
-
-
-@pytest.mark.parametrize("init", ["relu", "relu_hidden", "torch"])
-def test_biases_start_as_in_torch(init: str) -> None:
-    block = feedforward(ff=300, d=200, init=init)
-    assert block.hidden.bias.abs().max().item() == pytest.approx(1 / sqrt(200), rel=0.05)
-    assert block.output.bias.abs().max().item() == pytest.approx(1 / sqrt(300), rel=0.05)
 
 
 def test_biases_of_xavier_start_near_zero() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.blocks.group_norms import GroupNorm, RmsNorm, UnitNorm
+from tests.blocks.conftest import agree
 
 X = (3, 4, 6)
 
@@ -15,7 +16,7 @@ def by_group(norm: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda x: torch.cat([norm(x[..., :3]), norm(x[..., 3:])], -1)
 
 
-def test_a_group_has_mean_0_and_variance_1_before_gain_and_bias(agree: Callable[..., None]) -> None:
+def test_a_group_has_mean_0_and_variance_1_before_gain_and_bias() -> None:
     block = GroupNorm(groups=2, epsilon=1e-3, d=6).double()
     for parameter in block.parameters():
         nn.init.normal_(parameter)
@@ -32,7 +33,7 @@ def test_a_group_has_mean_0_and_variance_1_before_gain_and_bias(agree: Callable[
 
 @pytest.mark.parametrize("gain", [True, False])
 @pytest.mark.parametrize("groups", [1, 2])
-def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool, agree: Callable[..., None]) -> None:
+def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool) -> None:
     block = RmsNorm(groups=groups, epsilon=1e-3, gain=gain, shared=True, d=6).double()
     if block.weight is not None:
         nn.init.normal_(block.weight)
@@ -44,7 +45,7 @@ def test_a_group_is_divided_by_its_root_mean_square(groups: int, gain: bool, agr
     agree(block, normed if groups == 1 else by_group(normed), torch.randn(X, dtype=torch.float64))
 
 
-def test_a_gain_that_groups_do_not_share_has_a_number_for_each_feature(agree: Callable[..., None]) -> None:
+def test_a_gain_that_groups_do_not_share_has_a_number_for_each_feature() -> None:
     block = RmsNorm(groups=2, epsilon=1e-3, gain=True, shared=False, d=6).double()
     assert block.weight is not None
     nn.init.normal_(block.weight)
@@ -53,7 +54,7 @@ def test_a_gain_that_groups_do_not_share_has_a_number_for_each_feature(agree: Ca
     agree(block, lambda x: weight * plain(x), torch.randn(X, dtype=torch.float64))
 
 
-def test_a_group_gets_length_1(agree: Callable[..., None]) -> None:
+def test_a_group_gets_length_1() -> None:
     def slow(x: Tensor) -> Tensor:
         return by_group(lambda part: part / part.square().sum(-1, keepdim=True).sqrt())(x)
 

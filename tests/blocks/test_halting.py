@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.blocks.halting import GlobalHalt, TokenHalt
+from tests.closeness import same_gradients
 
 Body = Callable[[Tensor, Tensor], Tensor]
 
@@ -129,9 +130,7 @@ def test_a_batch_computes_the_loop_of_each_sample_alone(
         torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
         assert tally.steps[b].reshape(-1)[: len(steps)].tolist() == steps
         slow = slow + (mixture * probe[b, :length]).sum() + cost
-    gradients = [torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True) for loss in (fast, slow)]
-    for actual, expected in zip(*gradients, strict=True):
-        torch.testing.assert_close(actual, expected, atol=1e-9, rtol=1e-9)
+    same_gradients(fast, slow, leaves, tolerance=1e-9)
 
 
 def test_the_compared_steps_differ() -> None:
@@ -151,12 +150,3 @@ def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     assert tallies[-1].mixture.equal(h)
     assert tallies[-1].ponder.eq(0).all()
     assert not tallies[-1].accepted.any()
-
-
-@pytest.mark.parametrize("transition", [False, True])
-def test_weights_start_as_in_torch(transition: bool) -> None:
-    block = global_halt(transition=transition, d=200)
-    inputs = 400 if transition else 200
-    assert block.hidden.weight.shape == (200, inputs)
-    assert block.hidden.weight.abs().max().item() == pytest.approx(inputs**-0.5, rel=1e-3)
-    assert block.output.weight.shape == (1, 200)

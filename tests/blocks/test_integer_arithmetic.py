@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.integer_arithmetic import IntegerArithmetic
+from tests.blocks.conftest import agree
 
 FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "increment": lambda i, j: i + 1,
@@ -23,7 +24,7 @@ FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("operation", FUNCTIONS)
-def test_the_distribution_of_a_function_is_a_sum_over_pairs(operation: str, m: int, agree: Callable[..., None]) -> None:
+def test_the_distribution_of_a_function_is_a_sum_over_pairs(operation: str, m: int) -> None:
     function = FUNCTIONS[operation]
 
     def slow(a: Tensor, b: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime import linear_recurrence as kernel
 from archlang.blocks import linear_recurrence as blocks
+from tests.blocks.conftest import agree
 
 HEADS, D, E = 2, 6, 4
 K, V = D // HEADS, E // HEADS
@@ -122,18 +123,14 @@ Case = tuple[str, nn.Module, Step, float, Callable[[int], list[Tensor]]]
 
 @each_rule
 @pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
-def test_a_rule_in_chunks_follows_its_equations(
-    case: Case, mask: Tensor | None, small_chunks: None, agree: Callable[..., None]
-) -> None:
+def test_a_rule_in_chunks_follows_its_equations(case: Case, mask: Tensor | None, small_chunks: None) -> None:
     _, block, step, scale, draw = case
     agree(block, partial(slow, step, scale), *draw(7), mask_n=mask)
 
 
 @pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
 @pytest.mark.parametrize("strength", [0.5, 200.0])
-def test_a_recurrence_begins_with_its_state(
-    strength: float, mask: Tensor | None, small_chunks: None, agree: Callable[..., None]
-) -> None:
+def test_a_recurrence_begins_with_its_state(strength: float, mask: Tensor | None, small_chunks: None) -> None:
     inputs = [*drawn(D, D, E), decays(D, strength), *drawn(D, D)]
     state = torch.randn(3, K, E, dtype=torch.float64)
 

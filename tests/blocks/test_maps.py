@@ -28,9 +28,9 @@ from archlang.blocks.maps import (
     Weigh,
 )
 from archlang.blocks.positions import alibi_slopes
+from tests.blocks.conftest import agree
 from tests.closeness import close
 
-Agree = Callable[..., None]
 B, N, M, H, D = 2, 4, 5, 2, 6
 LENGTHS = [5, 3]
 MASK = torch.arange(M) < torch.tensor(LENGTHS)[:, None]
@@ -54,9 +54,7 @@ def keys(sample: int, row: int, causal: bool, window: int = 0) -> list[int]:
 
 @pytest.mark.parametrize(("heads", "key_heads"), [(2, 1), (2, 2), (4, 2)])
 @pytest.mark.parametrize(("scale", "softcap"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.5)])
-def test_scores_are_scaled_dot_products_of_heads(
-    heads: int, key_heads: int, scale: float, softcap: float, agree: Agree
-) -> None:
+def test_scores_are_scaled_dot_products_of_heads(heads: int, key_heads: int, scale: float, softcap: float) -> None:
     c = 3
 
     def slow(q: Tensor, k: Tensor) -> Tensor:
@@ -71,7 +69,7 @@ def test_scores_are_scaled_dot_products_of_heads(
     agree(block, slow, normal(B, N, heads * c), normal(B, M, key_heads * c))
 
 
-def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
+def test_an_outer_sum_has_a_value_of_each_row_and_column() -> None:
     def slow(a: Tensor, b: Tensor) -> Tensor:
         return entries(lambda s, i, j, h: a[s, i, h] + b[s, j, h])
 
@@ -81,9 +79,7 @@ def test_an_outer_sum_has_a_value_of_each_row_and_column(agree: Agree) -> None:
 @pytest.mark.parametrize("has_sinks", [False, True])
 @pytest.mark.parametrize("window", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_softmax_over_keys_ignores_padding_later_and_far_keys(
-    causal: bool, window: int, has_sinks: bool, agree: Agree
-) -> None:
+def test_a_softmax_over_keys_ignores_padding_later_and_far_keys(causal: bool, window: int, has_sinks: bool) -> None:
     def slow(x: Tensor, *sinks: Tensor, mask_m: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
             real = keys(b, i, causal, window)
@@ -98,7 +94,7 @@ def test_a_softmax_over_keys_ignores_padding_later_and_far_keys(
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("k", [1, H])
-def test_a_masked_softmax_keeps_what_the_other_map_keeps(causal: bool, k: int, agree: Agree) -> None:
+def test_a_masked_softmax_keeps_what_the_other_map_keeps(causal: bool, k: int) -> None:
     keep = (torch.rand(B, N, M, k) < 0.5).double()
     keep[0, 0] = 0  # a row without keys
 
@@ -110,12 +106,8 @@ def test_a_masked_softmax_keeps_what_the_other_map_keeps(causal: bool, k: int, a
 
         return entries(entry)
 
-    class Keeping(nn.Module):
-        def forward(self, x: Tensor, mask_m: Tensor) -> Tensor:
-            result: Tensor = MaskedSoftmaxKeys(causal=causal, h=H, k=k)(x, keep, mask_m=mask_m)
-            return result
-
-    agree(Keeping(), slow, normal(B, N, M, H), mask_m=MASK)
+    block = MaskedSoftmaxKeys(causal=causal, h=H, k=k)
+    agree(lambda x, mask_m: block(x, keep, mask_m=mask_m), slow, normal(B, N, M, H), mask_m=MASK)
 
 
 def test_a_softmax_over_queries_is_that_over_keys_of_the_transpose() -> None:
@@ -129,7 +121,7 @@ def test_a_softmax_over_queries_is_that_over_keys_of_the_transpose() -> None:
 
 @pytest.mark.parametrize(("heads", "times"), [(2, 1), (2, 2), (4, 2)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_map_weighs_the_values_of_its_heads(causal: bool, heads: int, times: int, agree: Agree) -> None:
+def test_a_map_weighs_the_values_of_its_heads(causal: bool, heads: int, times: int) -> None:
     c = 3
 
     def slow(a: Tensor, v: Tensor, mask_m: Tensor) -> Tensor:
@@ -145,7 +137,7 @@ def test_a_map_weighs_the_values_of_its_heads(causal: bool, heads: int, times: i
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_sum_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool, agree: Agree) -> None:
+def test_the_sum_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool) -> None:
     def slow(x: Tensor, mask_m: Tensor) -> Tensor:
         sums = [
             sum((x[b, i, j, h] for j in keys(b, i, causal)), x.new_zeros(()))
@@ -157,7 +149,7 @@ def test_the_sum_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool, 
 
 
 @pytest.mark.parametrize("diagonal", [-1, 0, 1])
-def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int, agree: Agree) -> None:
+def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int) -> None:
     def slow(x: Tensor) -> Tensor:
         return entries(lambda b, i, j, h: x[b, i, j, h] if j <= i + diagonal else x.new_zeros(()))
 
@@ -167,7 +159,7 @@ def test_a_lower_triangle_is_zero_after_its_diagonal(diagonal: int, agree: Agree
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, causal: bool, agree: Agree) -> None:
+def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool, causal: bool) -> None:
     def slow(x: Tensor, mask_m: Tensor) -> Tensor:
         def entry(b: int, i: int, j: int, h: int) -> Tensor:
             summed = [key for key in keys(b, i, causal) if (key >= j if backward else key <= j)]
@@ -179,7 +171,7 @@ def test_sums_of_keys_so_far_begin_at_either_end(backward: bool, exclusive: bool
     agree(block, slow, normal(B, N, M, H), mask_m=MASK)
 
 
-def test_a_convolution_is_the_identity_at_first_and_reads_earlier_queries_and_keys(agree: Agree) -> None:
+def test_a_convolution_is_the_identity_at_first_and_reads_earlier_queries_and_keys() -> None:
     block = ConvolveMap(width=3, h=H).double()
     x = normal(B, N, M, H)
     assert torch.equal(block(x), x)
@@ -221,7 +213,7 @@ def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
     assert float(bias[1, 0, 4, 0]) == -4 * 0.25
 
 
-def test_a_relative_bias_is_learned_for_distances_up_to_its_span(agree: Agree) -> None:
+def test_a_relative_bias_is_learned_for_distances_up_to_its_span() -> None:
     block = RelativeBias(heads=H, span=2, d=D, e=D).double()
     nn.init.normal_(block.bias)
 
@@ -231,7 +223,7 @@ def test_a_relative_bias_is_learned_for_distances_up_to_its_span(agree: Agree) -
     agree(block, slow, normal(B, N, D), normal(B, M, D))
 
 
-def test_places_between_two_entries_are_interpolated(agree: Agree) -> None:
+def test_places_between_two_entries_are_interpolated() -> None:
     counts = [3, 2]
     mask = torch.arange(3) < torch.tensor(counts)[:, None]
 

@@ -1,17 +1,15 @@
 """The small network against loops."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.mlp import Mlp
-from tests.blocks.conftest import by_column
+from tests.blocks.conftest import agree, by_column
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
-def test_columns_go_through_two_maps_to_another_width(shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+def test_columns_go_through_two_maps_to_another_width(shape: tuple[int, ...]) -> None:
     block = Mlp(hidden=5, out=3, activation="relu", dropout=0.0, d=4)
 
     def slow(column: Tensor) -> Tensor:

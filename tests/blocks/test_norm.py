@@ -1,18 +1,16 @@
 """Norm against mean and variance taken by hand."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.norm import Norm
 from archlang.plan.check import check_text
-from tests.blocks.conftest import by_column
+from tests.blocks.conftest import agree, by_column
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 4)])
-def test_each_column_is_normalised_separately(shape: tuple[int, ...], agree: Callable[..., None]) -> None:
+def test_each_column_is_normalised_separately(shape: tuple[int, ...]) -> None:
     block = Norm(epsilon=1e-3, d=4)
     nn.init.normal_(block.weight)
     nn.init.normal_(block.bias)

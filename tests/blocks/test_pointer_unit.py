@@ -5,9 +5,10 @@ from math import sqrt
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
+from tests.blocks.conftest import agree, gru_step
 
 
 def unit(
@@ -15,14 +16,6 @@ def unit(
 ) -> PointerUnit:
     sizes = {"pointers": pointers, "hidden": 6, "address_hidden": 5, "bits": 4, "e": 3}
     return PointerUnit(form=form, scrambled=scrambled, causal=causal, restart=restart, **sizes).double()
-
-
-def slow_gru(cell: nn.GRUCell, x: Tensor, h: Tensor) -> Tensor:
-    r, z, n = (cell.weight_ih @ x + cell.bias_ih).chunk(3)
-    hr, hz, hn = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
-    g = torch.tanh(n + (r + hr).sigmoid() * hn)
-    z = (z + hz).sigmoid()
-    return (1 - z) * g + z * h
 
 
 def slow_score(score: DotScore | CosineScore, h: Tensor, a: Tensor) -> Tensor:
@@ -49,7 +42,7 @@ def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callabl
                 for step in range(inputs.shape[1]):
                     seen = bank[: step + 1] if causal else bank
                     restarts = block.restart and index % len(starts) == 1
-                    h = slow_gru(pointer.cell, seen[-1] if restarts else p, h)
+                    h = gru_step(pointer.cell, seen[-1] if restarts else p, h)
                     powers = [torch.exp(slow_score(pointer.score, h, slot)) for slot in seen]
                     total = sum(powers, torch.zeros(()))
                     weights = [power / total for power in powers]
@@ -68,9 +61,7 @@ REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("pointers", [1, 3])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
-def test_pointers_walk_over_the_addresses_of_their_sample(
-    form: str, pointers: int, mask: Tensor | None, agree: Callable[..., None]
-) -> None:
+def test_pointers_walk_over_the_addresses_of_their_sample(form: str, pointers: int, mask: Tensor | None) -> None:
     block = unit(pointers=pointers, form=form)
     a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
     inputs = torch.randn(3, 4, 3, dtype=torch.float64)
@@ -81,7 +72,7 @@ def test_pointers_walk_over_the_addresses_of_their_sample(
 @pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_pointers_walk_over_the_written_slots_of_a_growing_memory(
-    form: str, restart: bool, mask: Tensor | None, agree: Callable[..., None]
+    form: str, restart: bool, mask: Tensor | None
 ) -> None:
     block = unit(pointers=3, form=form, causal=True, restart=restart)
     a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
@@ -95,11 +86,3 @@ def test_only_a_scrambled_walk_depends_on_the_other_samples() -> None:
         block = unit(scrambled=scrambled)
         alone = torch.cat([block(a[b : b + 1], steps[:1]) for b in range(3)])
         assert block(a, steps)[:, 1:].allclose(alone[:, 1:], atol=1e-10) is not scrambled
-
-
-def test_maps_are_initialised_as_in_torchs_attention() -> None:
-    score = DotScore(hidden=200, bits=10)
-    assert score.query.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=1e-3)
-    assert score.key.weight.abs().max().item() == pytest.approx(sqrt(6 / 210), rel=5e-3)
-    assert score.query.bias.eq(0).all()
-    assert score.state_map.weight.abs().max().item() == pytest.approx(1 / sqrt(200), rel=1e-3)

@@ -1,13 +1,11 @@
 """Recurrent networks against their equations, gate by gate and position by position."""
 
-from collections.abc import Callable
-from math import sqrt
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.recurrent import BiLstm, BiLstmFinal, Gru, GruFromZero, Lstm, Reverse
+from tests.blocks.conftest import agree, gru_step
 from tests.closeness import close, same_gradients
 
 LENGTHS = [5, 3, 1]
@@ -27,20 +25,15 @@ def slow_lstm(cell: nn.Module, layer: int, xs: list[Tensor]) -> list[Tensor]:
 
 
 def slow_gru(cell: nn.Module, xs: list[Tensor], h: Tensor) -> list[Tensor]:
-    weights = [cell.get_parameter(f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     hs = []
     for x in xs:
-        r, z, n = (weights[0] @ x + weights[2]).chunk(3)
-        hr, hz, hn = (weights[1] @ h + weights[3]).chunk(3)
-        g = torch.tanh(n + (r + hr).sigmoid() * hn)
-        z = (z + hz).sigmoid()
-        h = (1 - z) * g + z * h
+        h = gru_step(cell, x, h, "_l0")
         hs.append(h)
     return hs
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_an_lstm_follows_its_equations(layers: int, agree: Callable[..., None]) -> None:
+def test_an_lstm_follows_its_equations(layers: int) -> None:
     block = Lstm(hidden=6, layers=layers, dropout=0.0, d=4)
 
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
@@ -99,7 +92,7 @@ def test_misreading_is_the_wrong_order_of_layers_and_directions() -> None:
 
 
 @pytest.mark.parametrize("block", [Gru(hidden=6, d=4, s=6), GruFromZero(hidden=6, d=4)])
-def test_a_gru_starts_from_its_argument_or_from_zero(block: Gru | GruFromZero, agree: Callable[..., None]) -> None:
+def test_a_gru_starts_from_its_argument_or_from_zero(block: Gru | GruFromZero) -> None:
     def slow(x: Tensor, *start: Tensor, mask_n: Tensor | None) -> Tensor:
         starts = start[0] if start else x.new_zeros(len(x), 6)
         return torch.stack([torch.stack(slow_gru(block.gru, list(row), h)) for row, h in zip(x, starts, strict=True)])
@@ -114,11 +107,6 @@ def test_reverse_leaves_padding_at_the_end() -> None:
     assert Reverse(d=1)(x).equal(x.flip(1))
     twice = Reverse(d=1)(Reverse(d=1)(x, mask_n=RAGGED), mask_n=RAGGED)
     assert twice.equal(x)
-
-
-def test_weights_start_as_in_torch() -> None:
-    for weight in Lstm(hidden=100, layers=2, dropout=0.0, d=50).parameters():
-        assert weight.abs().max().item() == pytest.approx(1 / sqrt(100), rel=0.02)
 
 
 def test_dropout_is_between_layers_only() -> None:

@@ -1,13 +1,11 @@
 """Relational reads against loops over steps, reads and slots."""
 
-from collections.abc import Callable
-from math import sqrt
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.relational_read import CosineRead, DotRead, RelationalRead
+from tests.blocks.conftest import agree, attended
 
 
 def relational(*, reads: int = 2, form: str = "code", dropout: float = 0.0, causal: bool = False) -> RelationalRead:
@@ -27,9 +25,7 @@ def slow_read(read: DotRead | CosineRead, r: int, p: Tensor, memory: Tensor, rea
         query = output.weight @ (hidden.weight @ p + hidden.bias).clamp(min=0) + output.bias
         scores = [query @ memory[n] / (query.norm() * memory[n].norm()) for n in real]
         values = [memory[n] for n in real]
-    powers = [torch.exp(score) for score in scores]
-    total = sum(powers, torch.zeros(()))
-    y = sum((power / total * value for power, value in zip(powers, values, strict=True)), torch.zeros(4))
+    y = attended(scores, values, 4)
     return read.output.weight @ y + read.output.bias if isinstance(read, DotRead) else y
 
 
@@ -39,9 +35,7 @@ REAL = torch.arange(6) < torch.tensor([[6], [3], [1]])
 @pytest.mark.parametrize("form", ["code", "paper"])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_each_read_is_attention_to_the_real_slots(
-    form: str, mask: Tensor | None, causal: bool, agree: Callable[..., None]
-) -> None:
+def test_each_read_is_attention_to_the_real_slots(form: str, mask: Tensor | None, causal: bool) -> None:
     block = relational(form=form, causal=causal)
 
     def slow(p: Tensor, memory: Tensor, mask_t: Tensor | None, mask_n: Tensor | None) -> Tensor:
@@ -64,13 +58,3 @@ def test_dropout_is_on_the_weights_in_training() -> None:
     p, memory = torch.randn(3, 5, 7).double(), torch.randn(3, 6, 4).double()
     assert block(p, memory).ne(block(p, memory)).any()
     assert block.eval()(p, memory).equal(block(p, memory))
-
-
-def test_maps_are_initialised_as_in_torchs_attention() -> None:
-    read = RelationalRead(reads=3, hidden=5, form="code", dropout=0.5, causal=False, k=300, d=100).read
-    assert isinstance(read, DotRead)
-    for projection in (read.query, read.key, read.value):
-        assert projection.weight.abs().max().item() == pytest.approx(sqrt(6 / 400), rel=2e-3)
-        assert projection.bias.eq(0).all()
-    assert read.pointed.weight.abs().max().item() == pytest.approx(1 / sqrt(300), rel=2e-3)
-    assert read.output.bias.eq(0).all()

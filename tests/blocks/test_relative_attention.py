@@ -1,8 +1,6 @@
 """Relative attention, and its form with a gate, against loops over heads, queries and keys."""
 
-import math
 from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.absrel_attention import AbsrelAttention
 from archlang.blocks.relative_attention import RelativeAttention
+from tests.blocks.conftest import agree, attended, wave
 from tests.closeness import close
 
 
@@ -22,11 +21,6 @@ def relative(*, gates: str = "", **statics: Any) -> RelativeAttention:  # Any: s
     nn.init.normal_(block.content_bias)
     nn.init.normal_(block.position_bias)
     return block
-
-
-def wave(place: int, d: int) -> Tensor:
-    angles = [place / 10000 ** (2 * (c // 2) / d) for c in range(d)]
-    return torch.tensor([math.cos(a) if c % 2 else math.sin(a) for c, a in enumerate(angles)], dtype=torch.float64)
 
 
 def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
@@ -53,11 +47,9 @@ def slow_relative(block: RelativeAttention, c: int) -> Callable[..., Tensor]:
                             fixed = (query + block.position_bias[h]) @ (block.position.weight[part] @ wave(j, d))
                             by_place = r * by_place + (1 - r) * fixed
                         content = (query + block.content_bias[h]) @ (block.key.weight[part] @ kv[b, j])
-                        logits.append(block.scale * (content + by_place) * torch.ones(1, dtype=torch.float64))
+                        logits.append(block.scale * (content + by_place))
                         values.append(block.value.weight[part] @ kv[b, j])
-                    powers = [torch.exp(logit[0]) for logit in logits]
-                    total = sum(powers, q.new_zeros(()))
-                    heads.append(sum((p / total * v for p, v in zip(powers, values, strict=True)), q.new_zeros(c)))
+                    heads.append(attended(logits, values, c))
                 rows.append(block.output.weight @ torch.cat(heads))
             samples.append(torch.stack(rows))
         return torch.stack(samples)
@@ -74,7 +66,7 @@ GATES = ["", "per_head", "shared"]
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", [None, REAL], ids=["no mask", "ragged"])
 def test_logits_are_sums_of_content_and_position_terms(
-    gates: str, scale: str, causal: bool, mask: Tensor | None, agree: Callable[..., None]
+    gates: str, scale: str, causal: bool, mask: Tensor | None
 ) -> None:
     block = relative(gates=gates, scale=scale, causal=causal).double()
     x = torch.randn(3, 5, 8, dtype=torch.float64)
@@ -84,9 +76,7 @@ def test_logits_are_sums_of_content_and_position_terms(
 @pytest.mark.parametrize("gates", GATES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 5), (3, 5), (6, 5)])
-def test_keys_may_differ_in_number_and_width(
-    gates: str, causal: bool, n: int, m: int, agree: Callable[..., None]
-) -> None:
+def test_keys_may_differ_in_number_and_width(gates: str, causal: bool, n: int, m: int) -> None:
     block = relative(gates=gates, causal=causal, e=6, head_dim=3).double()
     q, kv = torch.randn(2, n, 8, dtype=torch.float64), torch.randn(2, m, 6, dtype=torch.float64)
     agree(block, slow_relative(block, 3), q, kv, mask_n=None, mask_m=None)
@@ -108,24 +98,6 @@ def test_an_open_gate_is_relative_attention() -> None:
     nn.init.constant_(gated.relative_gate.bias, 100.0)
     x = torch.randn(2, 5, 8)
     close(gated(x, x), plain(x, x))
-
-
-@pytest.mark.parametrize(
-    ("init", "query", "key", "output"),
-    [
-        ("torch", 1 / sqrt(240), 1 / sqrt(160), 1 / sqrt(240)),
-        ("xavier", sqrt(6 / 480), sqrt(6 / 400), sqrt(6 / 480)),
-        ("fused", sqrt(6 / 480), sqrt(6 / 640), 1 / sqrt(240)),
-    ],
-)
-def test_initial_projections_are_uniform_within_their_bounds(
-    init: str, query: float, key: float, output: float
-) -> None:
-    block = relative(d=240, e=160, heads=4, init=init)
-    bounds = {block.query: query, block.position: query, block.key: key, block.value: key, block.output: output}
-    for projection, bound in bounds.items():
-        assert projection.weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
-        assert projection.weight.std().item() == pytest.approx(bound / sqrt(3), rel=0.01)
 
 
 def test_the_scale_starts_at_one_over_the_root_of_the_head_width() -> None:

@@ -1,12 +1,11 @@
 """Positions that move, by loops over lists of real positions."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.sequences import Append, Expand, Gather, Indices, Pad, Shift, Slice
+from tests.blocks.conftest import agree
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
 RAGGED_2 = torch.tensor([[True, False], [True, True], [True, False]])
@@ -36,7 +35,7 @@ def values(*shape: int) -> Tensor:
 
 @MASKS
 @pytest.mark.parametrize("by", [0, 1, 3, 9, -1, -3, -9])
-def test_shift_moves_real_positions(by: int, mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_shift_moves_real_positions(by: int, mask: Tensor | None) -> None:
     shift = Shift(by=by, d=3)
 
     def real_only(x: Tensor, mask_n: Tensor | None) -> Tensor:
@@ -47,13 +46,13 @@ def test_shift_moves_real_positions(by: int, mask: Tensor | None, agree: Callabl
         rows = [[at(states, i - by) for i in range(len(states))] for states in samples(x, mask_n)]
         return batch(rows, 4, x)
 
-    agree(_Function(real_only), slow, values(3, 4, 3), mask_n=mask)
+    agree(real_only, slow, values(3, 4, 3), mask_n=mask)
 
 
 @MASKS
 @pytest.mark.parametrize(("start", "length"), [(0, 1), (1, 2), (3, 5), (-1, 1), (-3, 3), (-9, 4), (-2, 4)])
 def test_slice_counts_from_the_start_or_from_the_end_of_each_sample(
-    start: int, length: int, mask: Tensor | None, agree: Callable[..., None]
+    start: int, length: int, mask: Tensor | None
 ) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []
@@ -67,9 +66,7 @@ def test_slice_counts_from_the_start_or_from_the_end_of_each_sample(
 
 @MASKS
 @pytest.mark.parametrize("mask_2", [None, RAGGED_2], ids=["second full", "second ragged"])
-def test_append_leaves_no_padding_between_real_positions(
-    mask: Tensor | None, mask_2: Tensor | None, agree: Callable[..., None]
-) -> None:
+def test_append_leaves_no_padding_between_real_positions(mask: Tensor | None, mask_2: Tensor | None) -> None:
     append = Append(d=3)
 
     def real_only(x: Tensor, y: Tensor, mask_n: Tensor | None, mask_m: Tensor | None) -> Tensor:
@@ -81,7 +78,7 @@ def test_append_leaves_no_padding_between_real_positions(
         rows = [[*one, *two] for one, two in zip(samples(x, mask_n), samples(y, mask_m), strict=True)]
         return batch(rows, 6, x)
 
-    agree(_Function(real_only), slow, values(3, 4, 3), values(3, 2, 3), mask_n=mask, mask_m=mask_2)
+    agree(real_only, slow, values(3, 4, 3), values(3, 2, 3), mask_n=mask, mask_m=mask_2)
     _, result_mask = append(values(3, 4, 3), values(3, 2, 3), mask_n=mask, mask_m=mask_2)
     lengths = (4 if mask is None else mask.sum(1)) + (2 if mask_2 is None else mask_2.sum(1))
     if result_mask is None:
@@ -91,19 +88,19 @@ def test_append_leaves_no_padding_between_real_positions(
 
 
 @MASKS
-def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None) -> None:
     pad = Pad(before=1, after=2, d=3)
 
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         return batch([[x.new_zeros(3), *states] for states in samples(x, mask_n)], 7, x)
 
-    agree(_Function(lambda x, mask_n: pad(x, mask_n=mask_n)[0]), slow, values(3, 4, 3), mask_n=mask)
+    agree(lambda x, mask_n: pad(x, mask_n=mask_n)[0], slow, values(3, 4, 3), mask_n=mask)
     _, result_mask = pad(values(3, 4, 3), mask_n=mask)
     assert result_mask is None if mask is None else result_mask.sum(1).tolist() == [7, 5, 3]
 
 
 @MASKS
-def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None) -> None:
     places = torch.tensor([[0.0, 1.2, 2.9], [-0.4, -0.6, 1.0], [3.6, torch.nan, torch.inf]]).double()[..., None]
 
     def slow(x: Tensor, places: Tensor, mask_n: Tensor | None) -> Tensor:
@@ -119,14 +116,3 @@ def test_indices_count_and_expand_adds_an_axis() -> None:
     x = values(2, 4, 3)
     assert Indices(d=3)(x)[..., 0].tolist() == [[0, 1, 2, 3]] * 2
     assert Expand(d=3)(x[:, 0]).equal(x[:, :1])
-
-
-class _Function(torch.nn.Module):
-    """A function of tensors as a block."""
-
-    def __init__(self, function: Callable[..., Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs: Tensor, **masks: Tensor | None) -> Tensor:
-        return self.function(*inputs, **masks)

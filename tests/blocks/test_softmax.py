@@ -1,13 +1,11 @@
 """Softmax by loops, over features and over the real positions."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
 
 from archlang.blocks.softmax import Softmax, SoftmaxPositions
-from tests.blocks.conftest import by_column
+from tests.blocks.conftest import agree, by_column
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
 
@@ -17,13 +15,13 @@ def by_formula(numbers: list[Tensor]) -> list[Tensor]:
     return [number.exp() / total for number in numbers]
 
 
-def test_the_features_of_each_position_sum_to_1(agree: Callable[..., None]) -> None:
+def test_the_features_of_each_position_sum_to_1() -> None:
     slow = by_column(lambda column: torch.stack(by_formula(list(column))))
     agree(Softmax(d=3), slow, torch.randn(2, 4, 3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("mask", [None, RAGGED], ids=["no mask", "ragged"])
-def test_the_real_positions_of_each_feature_sum_to_1(mask: Tensor | None, agree: Callable[..., None]) -> None:
+def test_the_real_positions_of_each_feature_sum_to_1(mask: Tensor | None) -> None:
     def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
         y = torch.zeros_like(x)
         for b in range(len(x)):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from archlang.blocks.stack_rnn import StackRnn
+from tests.blocks.conftest import agree
 
 
 def network(slots: int) -> StackRnn:
@@ -39,7 +40,7 @@ def slow_network(block: StackRnn) -> Callable[..., Tensor]:
 
 
 @pytest.mark.parametrize("slots", [1, 3])
-def test_states_and_gradients_are_those_of_the_equations(slots: int, agree: Callable[..., None]) -> None:
+def test_states_and_gradients_are_those_of_the_equations(slots: int) -> None:
     # Longer than the stack, so that elements are lost at its end.
     block = network(slots)
     agree(block, slow_network(block), torch.randn(2, 7, 5, dtype=torch.float64), mask_n=None)

@@ -1,7 +1,6 @@
 """Tied scores: products with the rows of the table, which is saved and trained once."""
 
 import copy
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from archlang.blocks.embed import Embed
 from archlang.blocks.unembed import Unembed
-from tests.blocks.conftest import by_column
+from tests.blocks.conftest import agree, by_column
 
 
 def table(scaling: str = "none") -> Embed:
@@ -18,7 +17,7 @@ def table(scaling: str = "none") -> Embed:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("scaling", ["none", "token_upscaling"])
-def test_a_score_is_the_product_with_the_unscaled_row(bias: bool, scaling: str, agree: Callable[..., None]) -> None:
+def test_a_score_is_the_product_with_the_unscaled_row(bias: bool, scaling: str) -> None:
     rows = table(scaling)
     block = Unembed(table=rows, bias=bias, d=4)
     if block.bias is not None:

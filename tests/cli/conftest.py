@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from archlang.cli.app import app
 from archlang.cli.main import main
+from tests.tiny_run import TASK
 
 GOOD = "block layer(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
 BAD = "block layer(h: seq[n, d]) -> seq[n, d] {\n    return nrom(h)\n}\n"
@@ -41,13 +42,10 @@ model tiny[d = 8](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
-    ]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 4]
-"""
+""".replace("TASK", TASK)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Files, folders, `-` and words that the shell completes, as arguments of commands."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,6 @@ import typer
 
 from archlang.cli.arguments import arch_files
 from tests.cli.conftest import GOOD, MODEL, Command
-
-Complete = Callable[..., list[str]]
 
 
 def write(*names: str) -> None:
@@ -44,7 +41,7 @@ def test_a_folder_without_programs_is_an_error(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     "command",
     [
-        ("check", "FILE"), ("fmt", "FILE", "--diff"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
+        ("check", "FILE"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
         ("show", "FILE", "--tree"), ("show", "FILE", "--lowered"), ("diff", "FILE", "model.arch", "--recipe", "wide"),
         ("diff", "model.arch", "FILE", "--recipe", "wide"),
     ],
@@ -72,7 +69,7 @@ def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: 
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        (("watch", "-"), "watch"), (("train", "-"), "train"), (("table", "-"), "table"), (("tune", "-"), "tune"),
+        (("train", "-"), "train"), (("table", "-"), "table"), (("tune", "-"), "tune"),
         (("export", "-", "--out", "m.py"), "export"), (("report", "-"), "report"), (("test", "-"), "test"),
         (("data", "show", "ctl", "--program", "-"), "data show"),
     ],
@@ -115,47 +112,22 @@ def test_standard_input_is_read_alone(archlang: Command, folder: Path, words: tu
     assert "`-` cannot be combined with" in result.err
 
 
-@pytest.fixture
-def complete(archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Complete:
-    """Returns a function that completes the last word of a command line, in a folder with a program and a run."""
-    Path("mine.arch").write_text(MODEL, encoding="utf-8")
-    Path("notes.txt").touch()
-    Path("runs/first").mkdir(parents=True)
-    Path("runs/first/run.json").touch()
-
-    def run(*words: str) -> list[str]:
-        monkeypatch.setenv("_ARCHLANG_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", " ".join(["archlang", *words]))
-        monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        return archlang().out.split()
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("words", "completions"),
     [
-        (("check", "mi"), {"mine.arch", "mixed/chunked_pointers"}),
-        (("train", "gut"), {"gut", "gutlb"}),
-        (("train", "mine.arch", "w"), {"wide"}),
-        (("train", "gutlb", "b"), {"baseline"}),
-        (("eval", "ru"), {"runs/"}),
         (("blocks", "geometric"), {"geometric_attention"}),
         (("blocks", "pan"), {"panm"}),
         (("tasks", "ct"), {"ctl"}),
         (("optimizers", "adam"), {"adam", "adamw"}),
         (("explain", "E050"), {"E0501"}),
         (("new", "b"), {"block"}),
-        (("recipes", "papers/ndr/t"), {"papers/ndr/table1"}),
+        (("recipes", "gut"), {"gut", "gutlb"}),
     ],
 )
-def test_a_word_is_completed(words: tuple[str, ...], completions: set[str], complete: Complete) -> None:
-    assert completions <= set(complete(*words))
-
-
-def test_run_folders_are_offered_first(complete: Complete) -> None:
-    assert complete("inspect", "") == ["runs/first"]
-
-
-def test_other_files_are_not_programs(complete: Complete) -> None:
-    assert complete("check", "no") == []
+def test_a_word_is_completed(
+    words: tuple[str, ...], completions: set[str], archlang: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_ARCHLANG_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["archlang", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    assert completions <= set(archlang().out.split())

@@ -1,4 +1,5 @@
-"""Every command answers a damaged run folder with its results or with an error that names the damage.
+"""Every command answers a damaged run folder, or one of a stranger with links and pipes in place of its files, with its
+results or with an error that names the fault; none writes elsewhere or hangs.
 
 The damages are in `tests/train/record/damages.py`. By default a sample of them meets two commands each; `-m slow` tries
 every damage with every command."""
@@ -15,18 +16,25 @@ from archlang.train.record.reading import RECIPE
 from tests.cli.conftest import Command, CommandResult
 from tests.sampling import one_in
 from tests.train.record.damages import Damage, damages_of
+from tests.train.record.test_run_folder import contents
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ("runs", "show", "run"),
     "list": ("runs", "list", "."),
     "compare": ("runs", "compare", "run", "run"),
-    "report": ("report", "run", "--no-page"),
+    "report": ("report", "run"),
     "eval": ("eval", "run", "--device", "cpu"),
-    "inspect": ("inspect", "run", "--device", "cpu", "--json"),
+    "inspect": ("inspect", "run", "--device", "cpu"),
     "resume": ("train", "--resume", "run", "--device", "cpu"),
 }
 # One in so many damages is tried by default.
 SAMPLE = 127
+
+
+@pytest.fixture
+def run(claimed_run: Path, tmp_path: Path) -> Path:
+    """A copy of a finished run."""
+    return Path(shutil.copytree(claimed_run, tmp_path / "run"))
 
 
 def is_answered(result: CommandResult) -> bool:
@@ -52,7 +60,7 @@ def try_damages(
             result = archlang(*COMMANDS[command])
             if not is_answered(result):
                 failures.append(f"{command} where {damage.name}: {result.code}: {result.err[-500:]}")
-            shutil.rmtree(folder / "run")
+            shutil.rmtree(folder / "run", ignore_errors=True)
     assert not failures, "\n".join([f"{len(failures)} failures", *failures])
     assert not list(folder.iterdir())
 
@@ -64,7 +72,7 @@ pytestmark = [
 
 
 def test_a_sample_of_damages_is_answered(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
-    names = list(COMMANDS)
+    names = [*COMMANDS]
     try_damages(
         damages_of(claimed_run)[::SAMPLE],
         lambda number: [names[number % len(names)], names[(number + 3) % len(names)]],
@@ -107,11 +115,10 @@ DETECTED = [
 
 @pytest.mark.parametrize(("name", "command"), one_in(3, DETECTED))
 def test_a_damage_is_refused_with_its_file(
-    name: str, command: str, claimed_run: Path, tmp_path: Path, archlang: Command
+    name: str, command: str, run: Path, tmp_path: Path, archlang: Command
 ) -> None:
-    (damage,) = [damage for damage in damages_of(claimed_run) if damage.name == name]
-    shutil.copytree(claimed_run, tmp_path / "run")
-    damage.apply(tmp_path / "run")
+    (damage,) = [damage for damage in damages_of(run) if damage.name == name]
+    damage.apply(run)
     result = archlang(*COMMANDS[command])
     assert is_answered(result)
     assert result.code == 1
@@ -121,13 +128,12 @@ def test_a_damage_is_refused_with_its_file(
     assert not (tmp_path / "hacked").exists()
 
 
-def test_a_run_folder_imports_no_python_of_its_own(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
-    shutil.copytree(claimed_run, tmp_path / "run")
+def test_a_run_folder_imports_no_python_of_its_own(run: Path, tmp_path: Path, archlang: Command) -> None:
     (tmp_path / "trap.py").write_text("raise SystemExit(99)\n")
-    text = (tmp_path / "run" / "run.json").read_text()
+    text = (run / "run.json").read_text()
     for old in ("archlang.tasks.ctl:", "torch.optim:"):
         assert old in text
-        (tmp_path / "run" / "run.json").write_text(text.replace(old, "trap:"))
+        (run / "run.json").write_text(text.replace(old, "trap:"))
         for command in ("eval", "inspect", "resume"):
             result = archlang(*COMMANDS[command])
             assert "trap" not in sys.modules
@@ -156,7 +162,72 @@ def test_a_file_is_no_folder_of_runs(tmp_path: Path, archlang: Command) -> None:
     assert (result.code, "is a file" in result.err) == (1, True)
 
 
-def test_the_copy_of_a_program_is_not_run(claimed_run: Path, tmp_path: Path, archlang: Command) -> None:
-    shutil.copytree(claimed_run, tmp_path / "run")
-    (tmp_path / "run" / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
+def test_the_copy_of_a_program_is_not_run(run: Path, archlang: Command) -> None:
+    (run / RECIPE).write_bytes(os.urandom(1000) + b"\xff")
     assert archlang(*COMMANDS["show"]).code == 0
+
+
+# Links and pipes
+
+OWN = (
+    "recipe.arch", "run.json", "data.json", "graph.txt", "graph_at_test.txt", "metrics.jsonl", "timings.jsonl",
+    "vocabulary.json", "results.json", ".lock", "checkpoints", "tensorboard", "report.html", "inspect.html",
+    ".results.json.part", ".report.html.part",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        # `tests/train/record/test_run_folder.py` has the claim for the files of the record.
+        ("resume", ("recipe.arch", "checkpoints", "report.html", "inspect.html", ".results.json.part")),
+        ("report", ("report.html", ".report.html.part", ".lock")),
+        ("inspect", ("inspect.html", "checkpoints")),
+        ("eval", ("checkpoints", "run.json")),
+    ],
+)
+def test_a_command_changes_no_file_through_a_link(
+    command: str, names: tuple[str, ...], run: Path, archlang: Command, tmp_path: Path
+) -> None:
+    victims = Path(shutil.copytree(run, tmp_path / "victims"))
+    for name in OWN:
+        if not (victims / name).exists():
+            (victims / name).write_text("precious")
+    # What is truncated or begun again would otherwise be the same afterwards.
+    (victims / ".lock").write_text("precious")
+    for name in ("metrics.jsonl", "timings.jsonl"):
+        (victims / name).write_bytes(2 * (victims / name).read_bytes())
+    before = contents(victims)
+    for name in names:
+        shutil.copytree(victims, run, dirs_exist_ok=True)
+        (shutil.rmtree if (run / name).is_dir() else os.unlink)(run / name)
+        (run / name).symlink_to(victims / name)
+        result = archlang(*COMMANDS[command])
+        assert is_answered(result), (name, result.err)
+        assert contents(victims) == before, name
+        shutil.rmtree(run, ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("show", ".lock"), ("list", ".lock"), ("report", ".lock"), ("compare", "results.json"),
+        ("show", "metrics.jsonl"), ("eval", "graph_at_test.txt"), ("inspect", "run.json"), ("resume", ".lock"),
+        ("resume", "metrics.jsonl"), ("resume", "recipe.arch"),
+    ],
+)  # fmt: skip
+def test_no_command_waits_for_a_pipe(command: str, name: str, run: Path, archlang: Command) -> None:
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    assert is_answered(archlang(*COMMANDS[command]))
+
+
+def test_a_link_in_place_of_the_page_is_named(run: Path, archlang: Command, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (run / "report.html").symlink_to(tmp_path / "victim")
+    result = archlang("report", "run")
+    assert result.err == (
+        "error: run/report.html is a link; inside its folders, archlang opens only files and folders\n"
+        "  help: remove it, or replace it by a copy of what it points to, or choose another file with `--out`\n"
+    )
+    assert archlang("report", "run", "--out", "page.html").code == 0

@@ -113,26 +113,26 @@ def test_another_process_in_the_run_folder_is_of_the_machine(archlang: Command, 
     assert os.listdir(folder / "run") == [".lock"]
 
 
-def test_a_model_that_does_not_fit_is_of_the_machine_and_writes_nothing(
-    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+def refuse(*_: object) -> None:
+    raise PermissionError(13, "Permission denied", "run")
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "fake", "command"),
+    [
+        ("the model does not fit into memory", "train.runs.training.available_memory", lambda: 100, "train tiny.arch"),
+        ("a run folder may not be read", "disk.folder.Folder.open", refuse, "runs show run"),
+    ],
+)
+def test_a_fault_of_the_machine_writes_nothing_and_is_not_called_damage(
+    fault: str, name: str, fake: object, command: str, archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "tiny.arch").write_text(TINY + "}\n", encoding="utf-8")
-    monkeypatch.setattr("archlang.train.runs.training.available_memory", lambda: 100)
-    result = archlang("train", "tiny.arch", "--device", "cpu")
-    assert result.code == rows()["the model does not fit into memory"]
-    assert not (folder / "runs").exists()
-
-
-def test_a_run_folder_that_may_not_be_read_is_of_the_machine(
-    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", "run")
-
-    monkeypatch.setattr("archlang.disk.folder.Folder.open", refuse)
-    result = archlang("runs", "show", "run")
-    assert result.code == rows()["a run folder may not be read"]
+    monkeypatch.setattr(f"archlang.{name}", fake)
+    result = archlang(*command.split())
+    assert result.code == rows()[fault]
     assert "damaged" not in result.err.replace("nothing says that it is damaged", "")
+    assert not (folder / "runs").exists()
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,6 @@ def test_a_block_of_a_library_module_is_found_by_its_own_name(archlang: Command)
     assert archlang("blocks", "panm").out == archlang("blocks", "models.panm.panm").out
 
 
-@pytest.mark.parametrize(
-    ("command", "name", "owner"), [("blocks", "adamw", "optimizers"), ("tasks", "linear", "blocks")]
-)
-def test_a_name_of_another_kind_names_the_command_that_shows_it(
-    command: str, name: str, owner: str, archlang: Command
-) -> None:
-    assert f"`archlang {owner} {name}`" in archlang(command, name).err
-
-
 def test_one_block_is_shown_with_signature_documentation_and_source(archlang: Command) -> None:
     result = archlang("blocks", "geometric_attention")
     assert result.code == 0
@@ -80,12 +71,27 @@ def test_json_gives_each_static_with_kind_and_default(archlang: Command) -> None
     ]
 
 
-@pytest.mark.parametrize(("command", "name", "near"), [("blocks", "copygate", "copy_gate"), ("tasks", "ctll", "ctl")])
-def test_an_unknown_name_is_guessed(archlang: Command, command: str, name: str, near: str) -> None:
-    result = archlang(command, name)
-    assert (result.code, result.out) == (2, "")
-    assert f"did you mean `{near}`?" in result.err
-    assert f"`archlang {command}` lists all {command}" in archlang(command, "zzzzz").err
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        ("blocks copygate", 2, "did you mean `copy_gate`?"),
+        ("blocks zzzzz", 2, "`archlang blocks` lists all blocks"),
+        ("blocks adamw", 2, "`archlang optimizers adamw`"),
+        ("tasks ctll", 2, "did you mean `ctl`?"),
+        ("tasks zzzzz", 2, "`archlang tasks` lists all tasks"),
+        ("tasks linear", 2, "`archlang blocks linear`"),
+        ("optimizers adamv", 2, "did you mean `adam` or `adamw`?"),
+        ("recipes gutl", 2, "did you mean `gutlb` or `gut`?"),
+        ("train gutl", 1, "no file `gutl`"),
+        ("train gutl", 1, "did you mean `gutlb`?"),
+        ("explain E401", 2, "error: there is no code E401\n  help: did you mean `E0401`"),
+        ("explain sizes", 2, "`archlang explain` lists all codes"),
+    ],
+)
+def test_an_unknown_name_is_guessed(archlang: Command, command: str, code: int, words: str) -> None:
+    result = archlang(*command.split())
+    assert (result.code, result.out) == (code, "")
+    assert words in result.err
 
 
 @pytest.mark.parametrize("item", [pytest.param(item, id=name) for name, item in ITEMS.items()])
@@ -108,7 +114,6 @@ def test_an_optimizer_is_printed_with_the_training_settings(archlang: Command) -
     assert "sgd" in archlang("optimizers").out
     printed = archlang("optimizers", "adamw").out
     assert "batch: int = 32" in printed
-    assert archlang("optimizers", "adamv").code == 2
 
 
 def test_every_shipped_file_is_listed_with_its_first_sentence(archlang: Command) -> None:
@@ -128,20 +133,11 @@ def test_a_file_of_ones_own_comes_before_a_shipped_one(archlang: Command, tmp_pa
     assert archlang("check", "gutlb").code == 1
 
 
-def test_a_misspelt_name_of_a_shipped_file_names_the_nearest(archlang: Command, tmp_path: Path) -> None:
-    result = archlang("train", "gutl")
-    assert (result.code, "no file `gutl`" in result.err, "did you mean `gutlb`?" in result.err) == (1, True, True)
-
-
 def test_a_copy_is_not_overwritten(archlang: Command, tmp_path: Path) -> None:
     assert "archlang train" in archlang("recipes", "gutlb", "--copy", str(tmp_path)).out
     assert (tmp_path / "gutlb.arch").read_bytes() == recipe_files()["gutlb"].read_bytes()
     second = archlang("recipes", "gutlb", "--copy", str(tmp_path))
     assert (second.code, "nothing was written" in second.err) == (1, True)
-
-
-def test_an_unknown_recipe_file_names_the_nearest(archlang: Command) -> None:
-    assert "did you mean `gutlb` or `gut`?" in archlang("recipes", "gutl").err
 
 
 def test_a_code_prints_its_page(archlang: Command) -> None:
@@ -154,10 +150,3 @@ def test_without_a_code_all_are_listed(archlang: Command) -> None:
     lines = archlang("explain").out.splitlines()
     assert [line.split()[0] for line in lines] == list(codes.titles())
     assert len(lines) >= 40
-
-
-def test_an_unknown_code_is_guessed(archlang: Command) -> None:
-    result = archlang("explain", "E401")
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("error: there is no code E401\n  help: did you mean `E0401`")
-    assert "`archlang explain` lists all codes" in archlang("explain", "sizes").err

@@ -1,6 +1,5 @@
 """`archlang predict`, as a user types it."""
 
-import hashlib
 import json
 import threading
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 import archlang as package
 from tests.api.test_run import WRITER, trained
+from tests.api.test_saving import rewrite
 from tests.cli.conftest import Command
 
 
@@ -80,13 +80,9 @@ def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -
 )
 def test_a_vocabulary_of_another_model_is_refused(change: dict[str, object], archlang: Command, folder: Path) -> None:
     package.save(package.load_run("run"), "saved")
-    content = json.dumps({**json.loads(Path("saved/vocabulary.json").read_text()), **change}).encode()
-    Path("saved/vocabulary.json").write_bytes(content)
-    manifest = json.loads(Path("saved/manifest.json").read_text())
-    manifest["files"]["vocabulary.json"] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    Path("saved/manifest.json").write_text(json.dumps(manifest))
-    inputs = Path("in.jsonl")
-    inputs.write_text(json.dumps({field["name"]: "10" for field in json.loads(content)["fields"]}) + "\n")
+    vocabulary = {**json.loads(Path("saved/vocabulary.json").read_text()), **change}
+    rewrite(Path("saved"), "vocabulary.json", json.dumps(vocabulary).encode())
+    Path("in.jsonl").write_text(json.dumps({field["name"]: "10" for field in vocabulary["fields"]}) + "\n")
     result = archlang("predict", "saved", "--file", "in.jsonl", "--device", "cpu")
     assert (result.code, "help: " in result.err) == (1, True), result.err
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TINY, Command
+from tests.train.runs.test_training import contents
 
 PROGRAM = TINY + '    claim test.accuracy[5] = 1.00 ± 0.02 at task.order = backward from "nobody"\n}\n'
 
@@ -55,13 +56,6 @@ def test_a_folder_without_runs_is_reported(archlang: Command, folder: Path) -> N
 def test_a_run_has_one_line_whatever_its_folder_is_called(archlang: Command, folder: Path) -> None:
     (folder / "runs" / "a").rename(folder / "runs" / "a\nb")
     assert archlang("runs", "list").out.splitlines()[0] == "runs/a\ufffdb"
-
-
-def test_a_moved_run_shows_the_same(archlang: Command, folder: Path) -> None:
-    before = json.loads(archlang("runs", "show", "runs/a", "--json").out)
-    shutil.move("runs/a", "elsewhere")
-    after = json.loads(archlang("runs", "show", "elsewhere", "--json").out)
-    assert {**before, "folder": ""} == {**after, "folder": ""}
 
 
 def test_compared_runs_show_the_settings_that_differ_and_their_metrics(archlang: Command, folder: Path) -> None:
@@ -122,12 +116,14 @@ def test_lines_that_changed_before_the_checkpoint_are_not_resumed(archlang: Comm
     run = folder / "runs" / "a"
     metrics = run / "metrics.jsonl"
     text = metrics.read_text()
-    for changed in (text.replace("1", "2", 1), text[:-20], "", text.replace("{", "", 1)):
+    for changed in (text.replace("1", "2", 1), text[:-20], "", text.replace("{", "", 1), "nope\n"):
         metrics.write_text(changed)
         result = archlang("train", "--resume", "runs/a", "--device", "cpu")
         assert result.code == 1
         assert "metrics.jsonl is damaged" in result.err.replace("\n", " ")
         assert metrics.read_text() == changed
+    assert "metrics.jsonl is damaged: line 1" in archlang("runs", "show", "runs/a").err.replace("\n", " ")
+    assert json.loads(archlang("runs", "list", "--json").out)[0]["state"] == "damaged"
     metrics.write_text(text + text)
     assert archlang("train", "--resume", "runs/a", "--device", "cpu").code == 0
     assert metrics.read_text() == text
@@ -141,32 +137,6 @@ def test_a_run_without_its_lines_resumes_with_a_warning(archlang: Command, folde
     assert "has lost lines" in result.err
 
 
-def test_rm_removes_only_run_folders(archlang: Command, folder: Path) -> None:
-    assert archlang("runs", "rm", "runs/a", "--yes").code == 0
-    assert not (folder / "runs" / "a").exists()
-    (folder / "other").mkdir()
-    result = archlang("runs", "rm", "other", "--yes")
-    assert result.code == 1
-    assert "is not a run folder" in result.err
-    assert (folder / "other").exists()
-
-
-@pytest.mark.parametrize("name", ["run.json", "results.json"])
-def test_rm_removes_a_damaged_run_without_following_links(archlang: Command, folder: Path, name: str) -> None:
-    run = folder / "runs" / "a"
-    (run / name).write_bytes(b"\xff\xfe")
-    (folder / "precious").mkdir()
-    (folder / "precious" / "file").write_text("precious")
-    (run / ".lock").unlink()
-    (run / ".lock").symlink_to(folder / "precious" / "file")
-    (run / "linked").symlink_to(folder / "precious")
-    assert archlang("runs", "rm", "runs/a", stdin=b"n\n").code == 0
-    removal = archlang("runs", "rm", "runs/a", stdin=b"y\n")
-    assert (removal.code, f"{name} is damaged" in removal.err) == (0, True)
-    assert not run.exists()
-    assert (folder / "precious" / "file").read_text() == "precious"
-
-
 def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,33 +148,13 @@ def test_a_run_that_the_machine_cannot_read_is_not_called_damaged(
     assert (result.code, "damaged" in result.out, "unreadable: runs/a" in result.out) == (0, False, True)
 
 
-@pytest.mark.parametrize("is_damaged", [False, True])
-def test_rm_leaves_a_run_that_is_training(archlang: Command, folder: Path, is_damaged: bool) -> None:
-    fcntl = pytest.importorskip("fcntl", reason="the system has no locks on files")
-    if is_damaged:
-        (folder / "runs" / "a" / "results.json").write_text("[]")
-    with (folder / "runs" / "a" / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        result = archlang("runs", "rm", "runs/a", "--yes")
-    assert (result.code, "stop it first" in result.err) == (71, True)
-    assert (folder / "runs" / "a" / "run.json").exists()
-
-
-def test_a_run_resumes_from_its_folder_alone_with_the_same_results(archlang: Command, folder: Path) -> None:
-    metrics = (folder / "runs" / "a" / "metrics.jsonl").read_bytes()
-    results = (folder / "runs" / "a" / "results.json").read_bytes()
-    shutil.rmtree(folder / "runs" / "a" / "checkpoints" / "step-00000004")
-    (folder / "runs" / "a" / "results.json").unlink()
+def test_a_moved_run_shows_the_same_and_resumes_from_its_folder_alone(archlang: Command, folder: Path) -> None:
+    before = contents(folder / "runs" / "a")
+    shown = json.loads(archlang("runs", "show", "runs/a", "--json").out)
     (folder / "tiny.arch").unlink()
-    shutil.move("runs/a", "moved")
+    moved = (folder / "runs" / "a").rename(folder / "moved")
+    assert {**json.loads(archlang("runs", "show", "moved", "--json").out), "folder": "runs/a"} == shown
+    shutil.rmtree(moved / "checkpoints" / "step-00000004")
+    (moved / "results.json").unlink()
     assert archlang("train", "--resume", "moved", "--device", "cpu").code == 0
-    assert (folder / "moved" / "metrics.jsonl").read_bytes() == metrics
-    assert (folder / "moved" / "results.json").read_bytes() == results
-
-
-def test_a_run_with_a_damaged_last_line_is_damaged(archlang: Command, folder: Path) -> None:
-    (folder / "runs" / "a" / "metrics.jsonl").write_text("nope\n")
-    shown = archlang("runs", "show", "runs/a")
-    assert (shown.code, "metrics.jsonl is damaged: line 1" in shown.err.replace("\n", "")) == (1, True)
-    (listed,) = json.loads(archlang("runs", "list", "--json").out)
-    assert listed["state"] == "damaged"
+    assert contents(moved) == before

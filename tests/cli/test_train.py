@@ -1,12 +1,16 @@
 """`archlang train` on the command line: output, run folder and exit code."""
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from archlang.train.step import EagerStep
 from tests.cli.conftest import TINY, Command
+from tests.train.runs.test_training import at_call, contents
 
 PROGRAM = TINY + '    claim test.accuracy = 1.00 ± 0.02 from "nobody"\n}\n'
 
@@ -82,32 +86,28 @@ def test_rerunning_the_command_resumes_and_a_damaged_checkpoint_causes_one_line_
     assert ".py" not in result.err
 
 
-def test_a_stopped_run_says_how_to_resume(archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archlang.train.runs import training
-    from archlang.train.trainer import Trainer
-
-    def stop_at_step_2(trainers: list[Trainer], *_: object) -> None:
-        trainers[0].progress.step, trainers[0].stopped = 2, True
-
-    monkeypatch.setattr(training, "train_all", stop_at_step_2)
-    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu")
-    assert result.code == 143
-    assert "stopped at step 2; resume with `--resume run`" in result.err
-    assert "Measured" not in result.out
-    result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--json")
-    assert json.loads(result.out) == {"folder": "run", "step": 2, "stopped": True}
-
-
-def test_a_run_with_a_time_limit_stops_with_a_checkpoint_and_a_rerun_equals_one_run(
-    archlang: Command, folder: Path
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_run_with_its_code_and_a_checkpoint(
+    number: signal.Signals, archlang: Command, folder: Path
 ) -> None:
+    command = ("train", "tiny.arch", "--out", "run", "--device", "cpu")
+    with pytest.MonkeyPatch.context() as patched:
+        at_call(patched, EagerStep, "take", 2, lambda: os.kill(os.getpid(), number))
+        stopped = archlang(*command)
+    assert (stopped.code, "Measured" in stopped.out) == (128 + number, False)
+    assert "stopped at step 2; resume with `--resume run`" in stopped.err
+    shown = archlang(*command, "--for", "0s", "--json").out
+    assert json.loads(shown) == {"folder": "run", "step": 2, "stopped": True}
+    archlang(*command)
+    archlang("train", "tiny.arch", "--out", "whole", "--device", "cpu")
+    assert contents(folder / "run") == contents(folder / "whole")
+
+
+def test_a_run_with_a_time_limit_stops_with_a_checkpoint(archlang: Command, folder: Path) -> None:
     first = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", "--for", "0s")
     assert first.code == 0
     assert "stopped after 0s at step 0; resume with `--resume run`" in first.err
     archlang("train", "--resume", "run", "--device", "cpu", "--for", "1h")
-    archlang("train", "tiny.arch", "--out", "whole", "--device", "cpu")
-    curves = [(folder / name / "metrics.jsonl").read_bytes() for name in ("run", "whole")]
-    assert curves[0] == curves[1]
     again = archlang("train", "--resume", "run", "--device", "cpu", "--for", "0s")
     assert again.code == 0
     assert "the run was done before and keeps its results" in again.err
@@ -158,7 +158,7 @@ def test_no_program_and_two_programs_are_told_apart(archlang: Command, folder: P
         (), ("--resume", "run", "--seed", "3"), ("tiny.arch", "--device", "gpu"), ("tiny.arch", "--device", "cuda:x"),
         ("tiny.arch", "--precision", "64"), ("tiny.arch", "--steps", "0"), ("tiny.arch", "--steps", "many"),
         ("tiny.arch", "--seed", "-1"), ("tiny.arch", "--seed", "4294967296"), ("tiny.arch", "--set", "model.d"),
-        ("tiny.arch", "--speed", "9"), ("tiny.arch", "tiny", "tiny"),
+        ("tiny.arch", "--haste", "9"), ("tiny.arch", "tiny", "tiny"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -167,6 +167,16 @@ def test_a_usage_error_exits_with_2(arguments: tuple[str, ...], archlang: Comman
     assert result.code == 2
     assert "Traceback" not in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
+
+
+def test_another_number_of_processes_than_torchrun_has_started_is_a_usage_error(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    result = archlang("train", "tiny.arch", "--devices", "4")
+    assert result.code == 2
+    assert "torchrun has started 2, and `--devices` names 4" in result.err
 
 
 def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Command, folder: Path) -> None:

@@ -13,10 +13,10 @@ from archlang.plan.check import check, check_text
 PAGES = Path(archlang.__file__).parent / "errors" / "pages"
 SAFE = (
     "E0101", "E0102", "E0202", "E0209", "E0212", "E0214", "E0224", "E0231", "E0235", "E0301", "E0306",
-    "E0434", "E0502", "E0508", "E0604", "E0613", "E0617", "E0621", "E0622",
+    "E0434", "E0502", "E0508", "E0604", "E0617", "E0621", "E0622",
 )  # fmt: skip
 UNSAFE = (
-    "E0103", "E0104", "E0105", "E0213", "E0216", "E0217", "E0223", "E0234", "E0302", "E0311",
+    "E0103", "E0104", "E0105", "E0213", "E0217", "E0223", "E0234", "E0302", "E0311",
     "E0312", "E0401", "E0402", "E0404", "E0405", "E0406", "E0407",
     "E0420", "E0430", "E0436", "E0501", "E0504", "E0505", "E0510", "E0601", "E0602", "E0605", "E0607",
     "E0610", "E0616", "E0619", "E0620", "E0632", "E0636", "E0638", "W0201", "W0204",
@@ -72,9 +72,6 @@ CALL = "block b(h: seq[n, d]) -> seq[n, d] {{\n    return {}\n}}\n"
         ("E0303", CALL.format("attention[heads = 1.0](h)"), CALL.format("attention[heads = 1](h)")),
         ("E0303", CALL.format('attention[1, position = "none"](h)'), CALL.format("attention[1, position = none](h)")),
         ("E0304", CALL.format("attention[1, position = rotari](h)"), CALL.format("attention[1, position = rotary](h)")),
-        ("E0417", CALL.format("linear[d, norm(h)]"), CALL.format("linear[d](norm(h))")),
-        ("E0417", CALL.format("norm[h]"), CALL.format("norm(h)")),
-        ("E0417", CALL.format("linear[d, h |> norm]"), CALL.format("linear[d](h |> norm)")),
         ("E0313", CALL.format("attention[1, causal = True](h)"), CALL.format("attention[1, causal = true](h)")),
     ],
 )

@@ -9,8 +9,6 @@ import multiprocessing
 import shutil
 import socket
 import threading
-from collections.abc import Callable
-from io import BufferedWriter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ from archlang.data.fetch import Watcher, fetch
 from archlang.data.mistakes import BrokenOffError, DataError
 from archlang.data.registry import OfficialFile
 from tests.data.conftest import Served
+from tests.train.record.test_checkpoint import files_no_larger_than
 
 CONTENT = bytes(range(256)) * 2_000
 # What is written at once.
@@ -43,6 +42,12 @@ class Seen(Watcher):
 
     def moved(self, done: int, total: int | None) -> None:
         self.steps.append((done, total))
+
+
+@pytest.fixture
+def server(server: Served) -> Served:
+    server.files["text"] = CONTENT
+    return server
 
 
 def at_once(seconds: float) -> None:
@@ -68,14 +73,12 @@ def test_a_file_is_fetched_to_its_path(server: Served, folder: Path, digest: str
 
 
 def test_an_intact_file_is_not_fetched_again(server: Served) -> None:
-    server.files["text"] = CONTENT
     file = server.file("text", DIGEST)
     assert fetch(file) == fetch(file)
     assert len(server.asked) == 1
 
 
 def test_a_damaged_file_is_fetched_again(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     (folder / "words").mkdir(parents=True)
     (folder / "words" / "text").write_bytes(CONTENT[:-1])
     place, _ = fetch(server.file("text", DIGEST))
@@ -90,7 +93,6 @@ def test_a_compressed_file_stays_compressed_and_its_content_is_verified(server: 
 
 
 def test_a_download_resumes_after_interruptions(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     server.cuts = [2 * CHUNK, 3 * CHUNK]
     place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert place.read_bytes() == CONTENT
@@ -98,7 +100,6 @@ def test_a_download_resumes_after_interruptions(server: Served, folder: Path) ->
 
 
 def test_the_next_command_resumes_an_interrupted_download(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     server.cuts = [CHUNK, 0, 0, 0, 0]
     file = server.file("text", DIGEST, len(CONTENT))
     with pytest.raises(BrokenOffError, match="resume after 65,536 bytes"):
@@ -110,14 +111,12 @@ def test_the_next_command_resumes_an_interrupted_download(server: Served, folder
 
 
 def test_a_server_without_ranges_sends_everything_again(server: Served) -> None:
-    server.files["text"] = CONTENT
     server.cuts, server.ranges = [CHUNK], False
     place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert place.read_bytes() == CONTENT
 
 
 def test_a_complete_partial_download_is_used(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     (folder / "words").mkdir(parents=True)
     (folder / "words" / ".text.part").write_bytes(CONTENT)
     place, _ = fetch(server.file("text", DIGEST), sleep=at_once)
@@ -125,7 +124,6 @@ def test_a_complete_partial_download_is_used(server: Served, folder: Path) -> No
 
 
 def test_a_partial_download_of_another_content_is_deleted(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     (folder / "words").mkdir(parents=True)
     (folder / "words" / ".text.part").write_bytes(b"x" * 1000)
     with pytest.raises(DataError, match="the download was deleted"):
@@ -158,7 +156,6 @@ def test_the_error_for_a_file_that_is_not_served_names_its_path(server: Served, 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_server_is_retried(server: Served, status: int) -> None:
-    server.files["text"] = CONTENT
     server.failures = [status]
     waits: list[float] = []
     place, _ = fetch(server.file("text", DIGEST), sleep=waits.append)
@@ -178,7 +175,6 @@ def test_the_offline_error_names_the_file_and_its_path(folder: Path) -> None:
 
 
 def test_a_file_without_a_published_digest_is_pinned(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     file = server.file("text")
     place, digest = fetch(file)
     assert str(digest) == DIGEST
@@ -189,34 +185,11 @@ def test_a_file_without_a_published_digest_is_pinned(server: Served, folder: Pat
 
 
 def test_a_full_disk_leaves_no_partial_file(server: Served, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.files["text"] = CONTENT
-    opened: Callable[..., Any] = Path.open  # Any: as `Path.open`
-
-    class Full:
-        """A file on a disk with room for a little."""
-
-        def __init__(self, file: BufferedWriter) -> None:
-            self._file = file
-
-        def write(self, data: bytes) -> int:
-            if self._file.tell() > 100_000:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return self._file.write(data)
-
-        def __getattr__(self, name: str) -> Any:  # Any: whatever a file has
-            return getattr(self._file, name)
-
-        def __enter__(self) -> Full:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            self._file.close()
-
-    def limited(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:  # Any: as `Path.open`
-        return Full(opened(path, mode)) if mode == "ab" else opened(path, mode, *rest, **more)
-
-    monkeypatch.setattr(Path, "open", limited)
-    with pytest.raises(DataError, match=r"the disk is full \(No space left on device\); the download of"):
+    monkeypatch.setattr("archlang.data.fetch._FULL", (errno.EFBIG,))
+    with (
+        files_no_larger_than(100_000),
+        pytest.raises(DataError, match=r"the disk is full \(File too large\); the download of"),
+    ):
         fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
     assert left(folder) == []
 
@@ -244,7 +217,6 @@ def _fetch(file: OfficialFile, answers: Any) -> None:  # Any: a queue
 
 
 def test_two_processes_may_fetch_the_same_file(server: Served, folder: Path) -> None:
-    server.files["text"] = CONTENT
     server.pause.clear()
     file = server.file("text", DIGEST, len(CONTENT))
     context = multiprocessing.get_context("spawn")

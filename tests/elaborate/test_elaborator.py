@@ -208,53 +208,24 @@ def test_a_growing_state_grows_by_the_same_piece_in_each_step(scan: str, expecte
 
 
 @pytest.mark.parametrize(
-    ("start", "loop", "remedies", "corrected_start", "corrected_loop"),
+    ("start", "loop", "remedy", "corrected_start", "corrected_loop"),
     [
         (
-            "learned[2, d]()", "scan v in h carry s { s <- append(s, expand(v)) }",
-            ["`carry s growing`"],
+            "learned[2, d]()", "scan v in h carry s { s <- append(s, expand(v)) }", "`carry s growing`",
             "learned[2, d]()", "scan v in h carry s growing { s <- append(s, expand(v)) }",
         ),
         (
-            "learned[2, d]()", "scan v in h carry s { s <- append(s, expand(v)) }",
-            ["`slice[-2, 2](…)`"],
-            "learned[2, d]()", "scan v in h carry s { s <- slice[-2, 2](append(s, expand(v))) }",
-        ),
-        (
-            "0 * h", "scan v in h carry s { s <- append(s, expand(v)) }",
-            ["`s = slice[-4, 4](pad[4, 0](…))` before the loop", "`slice[-4, 4](…)`"],
-            "slice[-4, 4](pad[4, 0](0 * h))", "scan v in h carry s { s <- slice[-4, 4](append(s, expand(v))) }",
-        ),
-        (
-            "0 * h", "repeat 3 { s <- append(s, h) }",
-            ["`s = slice[-4, 4](pad[4, 0](…))` before the loop", "`slice[-4, 4](…)`"],
+            "0 * h", "repeat 3 { s <- append(s, h) }", "`slice[-4, 4](…)`",
             "slice[-4, 4](pad[4, 0](0 * h))", "repeat 3 { s <- slice[-4, 4](append(s, h)) }",
-        ),
-        (
-            "0 * h", "repeat 3 { s <- slice[-5, 5](append(s, h)) }",
-            ["`s = slice[-5, 5](pad[5, 0](…))` before the loop"],
-            "slice[-5, 5](pad[5, 0](0 * h))", "repeat 3 { s <- slice[-5, 5](append(s, h)) }",
-        ),
-        (
-            "learned[2, d]()", "repeat 3 { s <- append(s, s) }",
-            ["`slice[-2, 2](…)`"],
-            "learned[2, d]()", "repeat 3 { s <- slice[-2, 2](append(s, s)) }",
-        ),
-        (
-            "learned[3, d]()", "repeat 3 { s <- slice[-1, 1](s) }",
-            ["`pad[2, 0](…)`"],
-            "learned[3, d]()", "repeat 3 { s <- pad[2, 0](slice[-1, 1](s)) }",
         ),
     ],
 )  # fmt: skip
 def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
-    start: str, loop: str, remedies: list[str], corrected_start: str, corrected_loop: str
+    start: str, loop: str, remedy: str, corrected_start: str, corrected_loop: str
 ) -> None:
     program = "block a(h: seq[n, d]) -> seq[n, d] {{ s = {}\n{}\nreturn h + mean(s) }}"
     (mistake,) = check_text(program.format(start, loop))
-    assert mistake.code == "E0405"
-    for remedy in remedies:
-        assert remedy in mistake.remedy
+    assert (mistake.code, remedy in mistake.remedy) == ("E0405", True)
     assert ("scan" in loop) == ("growing" in mistake.remedy)
     assert codes(program.format(corrected_start, corrected_loop)) == []
 

@@ -100,8 +100,6 @@ def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
         ("pure maps key(x) = d", "E0510", "has no weights"),
         ("cuts evenly", "E0510", "gives no `chunks`"),
         ("maps key(t) = d", "E0510", "`t` is `tokens[n]`"),
-        ("maps key(x), key(x) = d", "E0510", "the map `key` is stated twice"),
-        ("records gate, gate = x", "E0510", "the record `gate` is stated twice"),
         ("records attention = x", "E0510", "not an input"),
         ("sizes d = 3", "E0205", "`d` already means a size"),
         ("sizes n = 3", "E0205", "`n` already means a size"),

@@ -43,32 +43,6 @@ def test_equal_calls_have_their_own_paths_and_places() -> None:
     assert graph.instances["linear_3"].statics != second.statics
 
 
-def test_a_graph_is_the_same_with_known_calls() -> None:
-    first = _graph(_TWO)
-    count = len(calls._known_calls._results)
-    assert count > 0
-    assert _graph(_TWO) == first
-    assert len(calls._known_calls._results) == count
-
-
-def test_a_call_with_one_value_twice_is_not_that_of_two_values() -> None:
-    graph = _graph("""
-model two(x: tokens[n]) -> logits[classes] {
-    h = embed[8](x)
-    g = linear[8](h)
-    return sum_keys(scores[2](h, h)) + sum_keys(scores[2](h, g)) |> linear[classes] |> last
-}
-""")
-    nodes = {node.id: node for node in graph.region.nodes}
-    inputs = {
-        node.instance: [nodes[value].instance for value in node.inputs]
-        for node in nodes.values()
-        if node.inputs[0] in nodes
-    }
-    assert inputs["scores"] == ["embed", "embed"]
-    assert inputs["scores_2"] == ["embed", "linear"]
-
-
 def test_a_known_call_costs_as_many_steps() -> None:
     resolved = load_command_line(_TWO)
     spent = []

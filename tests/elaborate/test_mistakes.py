@@ -17,10 +17,6 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
             BLOCK.format("let f = feedforward[8]\n    return f(f(h))"),
         ),
         (BLOCK.format("f = norm[1e-3]\n    return h |> f"), BLOCK.format("let f = norm[1e-3]\n    return h |> f")),
-        (
-            BLOCK.format("let f = feedforward[8](h)\n    return f(f(h))"),
-            BLOCK.format("let f = feedforward[8]\n    return f(f(h))"),
-        ),
         (BLOCK.format("let f = feedforward[8](h)\n    return f"), BLOCK.format("f = feedforward[8](h)\n    return f")),
         (BLOCK.format("return h + first(learned[1, d])"), BLOCK.format("return h + first(learned[1, d]())")),
         (
@@ -29,7 +25,6 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
         ),
         (BLOCK.format("return linear[2 * d](h) + h"), BLOCK.format("return linear[d](linear[2 * d](h)) + h")),
         (BLOCK.format("return h + linear[2 * d](h)"), BLOCK.format("return h + linear[d](linear[2 * d](h))")),
-        (BLOCK.format("return linear[d](concat[h, h])"), BLOCK.format("return linear[d](concat(h, h))")),
         (BLOCK.format("return nn.LayerNorm(h)"), BLOCK.format("return norm(h)")),
         (BLOCK.format("return nn.RMSNorm(h)"), BLOCK.format("return rms_norm(h)")),
         (BLOCK.format("return linear[d](torch.cat(h, h))"), BLOCK.format("return linear[d](concat(h, h))")),
@@ -43,14 +38,6 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
             BLOCK.format("return attention[causal = true, heads = heads](h)").replace("(h:", "[heads: int](h:"),
         ),
         (
-            MODEL.format("unembed(norm(e(x)), e)").replace("return", "let e = embed[d]\n    return"),
-            MODEL.format("unembed[e](norm(e(x)))").replace("return", "let e = embed[d]\n    return"),
-        ),
-        (
-            MODEL.format("e(x) |> norm |> unembed(e)").replace("return", "let e = embed[d]\n    return"),
-            MODEL.format("e(x) |> norm |> unembed[e]").replace("return", "let e = embed[d]\n    return"),
-        ),
-        (
             BLOCK.format("k = h + h\n    repeat 3 halting h by token_halt { k <- norm(k) }\n    return k"),
             BLOCK.format("k = h + h\n    repeat 3 halting k by token_halt { k <- norm(k) }\n    return k"),
         ),
@@ -59,7 +46,6 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
             MODEL.format("embed[d](x) |> linear[9] |> linear[vocab]"),
         ),
         (BLOCK.format('return h + dropout["0.5"](h)'), BLOCK.format("return h + dropout[0.5](h)")),
-        (BLOCK.format("y = linear[d](h)"), BLOCK.format("y = linear[d](h)\n    return y")),
         (BLOCK.format("return linear(h)"), BLOCK.format("return linear[out = d](h)")),
         (
             BLOCK.format("y = linear(h)\n    return norm(h + y)"),
@@ -116,11 +102,6 @@ def test_a_number_that_is_updated_with_a_vector_is_one_mistake(start: str) -> No
     assert check_text(text.format("0 * mean(h)")) == ()
 
 
-def test_a_value_of_another_type_is_not_returned() -> None:
-    (mistake,) = check_text(BLOCK.format("y = mean(h)"))
-    assert (mistake.code, mistake.edits) == ("E0216", ())
-
-
 def test_a_length_is_not_changed_by_a_layer() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[d, n] {\n    return transpose(h)\n}\n")
     assert (mistake.code, mistake.edits) == ("E0401", ())
@@ -173,10 +154,8 @@ def test_an_input_is_read_in_one_manner(reads: str) -> None:
 @pytest.mark.parametrize(
     ("value", "code", "remedy"),
     [
-        ("attention[d, 4](h)", "E0303", "without a name it sets `position`: the statics of `attention` are `heads`"),
-        ("linear[d, d](h)", "E0303", "without a name it sets `bias`"),
-        ("linear[d](torch.cat([h, h]))", "E0202", "here it is called `concat`"),
-        ("weigh(h, softmax_keys(scores(h, h)))", "E0402", "exchange them"),
+        ("norm[h]", "E0309", "pass it in parentheses"),
+        ("linear[d](concat[h, h])", "E0305", "delete it, or set a static by name; values stand in parentheses"),
         ("feedforward[hidden = 64](h)", "E0301", "here it is called `ff`"),
         ("LayerNorm[d](h)", "E0202", "here it is called `norm`, with the statics of"),
         ("h.shape[0]", "E0202", "the type of `h` names its sizes"),
@@ -186,11 +165,3 @@ def test_the_one_mistake_of_a_call_has_its_remedy(value: str, code: str, remedy:
     (mistake,) = check_text(BLOCK.format(f"return {value}"))
     assert mistake.code == code
     assert mistake.remedy.startswith(remedy)
-
-
-def test_an_empty_state_that_a_scan_appends_to_is_told_to_grow() -> None:
-    body = (
-        "m = constant[0, d]()\n    y = scan v in h carry m {\n        m <- append(m, expand(v))\n        emit v\n    }"
-    )
-    (mistake,) = check_text(BLOCK.format(f"{body}\n    return y"))
-    assert mistake.remedy == "write `carry m growing`"

@@ -1,12 +1,11 @@
 """The papers' golden arrays as fixtures.
 
 `@pytest.mark.goldens("halt", "d_gut_*")` runs a test for every file of that paper that a pattern matches: in float64
-and in float32. tests/blocks compares samples in other batches and with more padding. The files are those of
+and in float32. tests/semantics compares samples in other batches and with more padding. The files are those of
 `ARCHLANG_GOLDENS`, one or several folders with `<paper>/goldens/*.npz`, and a few small files stored next to these
 tests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,12 +46,6 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     path, precision = request.param
     with np.load(path) as arrays:
         return Golden(path, dict(arrays), PRECISIONS[precision])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder for a test's programs."""
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)

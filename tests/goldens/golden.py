@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock
 from tests.shipped_models import library_page
 
+TOLERANCE = 2e-5
 Weights = dict[str, str | Tensor]
 """the name of an array or a tensor made of arrays, for each parameter"""
 
@@ -76,6 +78,14 @@ class Golden:
         return dict(zip(leaves, gradients, strict=True))
 
 
+def loaded(text: str, model: str | None = None, **statics: Any) -> Architecture:
+    """Returns a model of a program."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "program.arch"
+        path.write_text(text, encoding="utf-8")
+        return archlang.load(path, model, **statics)
+
+
 class Program:
     """A program compiled from its text, with weights that are functions of the arrays of a golden file.
 
@@ -83,12 +93,9 @@ class Program:
     random initial value."""
 
     def __init__(
-        self, text: str, golden: Golden, weights: Mapping[str, str | Tensor], folder: Path, model: str | None = None,
-        **statics: Any,
-    ) -> None:  # fmt: skip
-        path = folder / "program.arch"
-        path.write_text(text, encoding="utf-8")
-        self.module: Architecture = archlang.load(path, model, **statics).to(golden.dtype).eval()
+        self, text: str, golden: Golden, weights: Mapping[str, str | Tensor], model: str | None = None, **statics: Any
+    ) -> None:
+        self.module = loaded(text, model, **statics).to(golden.dtype).eval()
         set_weights(self.module, golden, weights)
 
     def __call__(self, *fields: Tensor, **lengths: Tensor) -> Tensor:
@@ -177,7 +184,7 @@ def watch_tallies(module: Architecture) -> list[list[Any]]:
     return runs
 
 
-def close(golden: Golden, actual: Tensor, name: str, tolerance: float, where: Tensor | None = None) -> None:
+def close(golden: Golden, actual: Tensor, name: str, tolerance: float = TOLERANCE, where: Tensor | None = None) -> None:
     """Asserts that a result equals an array of the file to an absolute tolerance, at the positions where `where` is
     true."""
     expected = golden[name].detach()
@@ -203,3 +210,9 @@ def gradients_close(
     assert names
     for name, gradient in golden.gradients(objective, names, given).items():
         relatively_close(golden, gradient, f"{prefix}{name}", tolerance)
+
+
+def output_close(golden: Golden, output: Tensor) -> None:
+    """Compares the output of a file, and all gradients of its sum with the file's weights."""
+    close(golden, output, "out.o")
+    gradients_close(golden, (output * golden["obj.r_o"]).sum())

@@ -1,7 +1,6 @@
 """Attention written with maps: stick-breaking, forgetting attention, contextual positions and ALiBi."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,9 +8,8 @@ from torch import Tensor
 
 from archlang.blocks.attention import Attention
 from archlang.blocks.maps import AlibiBias
-from tests.goldens.golden import Golden, Program, close, gradients_close
+from tests.goldens.golden import Golden, Program, close, gradients_close, output_close
 
-TOLERANCE = 2e-5
 USE = "use archlang.models.attention_weights\n"
 
 
@@ -36,33 +34,31 @@ def text(inputs: Mapping[str, Tensor], call: str, result: str) -> str:
 
 def compare(golden: Golden, result: Tensor, by_head: bool = True) -> None:
     """Compares a result and all gradients."""
-    output = split(result, golden, by_head) if golden["out.o"].dim() == 4 else result
-    close(golden, output, "out.o", TOLERANCE)
-    gradients_close(golden, (output * golden["obj.r_o"]).sum())
+    output_close(golden, split(result, golden, by_head) if golden["out.o"].dim() == 4 else result)
 
 
 @pytest.mark.goldens("modern", "stickbreaking", "stickbreaking_remainder", "stickbreaking_current_remainder")
-def test_stick_breaking(golden: Golden, folder: Path) -> None:
+def test_stick_breaking(golden: Golden) -> None:
     inputs = {name: joined(golden, f"in.{name}") for name in "qkv"}
     heads = golden["in.q"].shape[1]
     current, remainder = (str(bool(golden[f"cfg.{name}"])).lower() for name in ("attend_current", "add_remainder"))
     call = f"stick_breaking[{heads}, current = {current}, remainder = {remainder}](q, k, v)"
-    program = Program(text(inputs, call, "v"), golden, {}, folder)
+    program = Program(text(inputs, call, "v"), golden, {})
     output = split(program(*inputs.values()), golden)
-    close(golden, output, "out.o", TOLERANCE)
+    close(golden, output, "out.o")
     # The rest of the stick, by values of one.
     ones = f"stick_breaking[{heads}, current = {current}, remainder = false](q, k, v)"
     unit = {**inputs, "v": torch.ones_like(inputs["q"][..., :heads])}
-    weights = Program(text(unit, ones, "v"), golden, {}, folder)
+    weights = Program(text(unit, ones, "v"), golden, {})
     rest = 1 - weights(*unit.values()).transpose(1, 2)
-    close(golden, rest, "out.rem", TOLERANCE)
+    close(golden, rest, "out.rem")
     gradients_close(golden, (output * golden["obj.r_o"]).sum() + (rest * golden["obj.r_rem"]).sum())
 
 
 @pytest.mark.goldens("modern", "forgetting_attention")
-def test_forgetting(golden: Golden, folder: Path) -> None:
+def test_forgetting(golden: Golden) -> None:
     inputs = {name: joined(golden, f"in.{name}", by_head=False) for name in "qkv"} | {"g": golden["in.g"]}
-    program = Program(text(inputs, "forgetting(q, k, v, g)", "v"), golden, {}, folder)
+    program = Program(text(inputs, "forgetting(q, k, v, g)", "v"), golden, {})
     compare(golden, program(*inputs.values()), by_head=False)
 
 
@@ -84,7 +80,7 @@ PRO = {
 
 
 @pytest.mark.goldens("modern", "fox_layer", "fox_layer_pro")
-def test_the_layers_of_the_forgetting_transformer(golden: Golden, folder: Path) -> None:
+def test_the_layers_of_the_forgetting_transformer(golden: Golden) -> None:
     is_pro = golden.name.endswith("pro")
     block = "forgetting_attention_pro" if is_pro else "forgetting_attention"
     heads, lengths = golden.number("cfg.heads"), golden["in.lengths"]
@@ -92,27 +88,26 @@ def test_the_layers_of_the_forgetting_transformer(golden: Golden, folder: Path) 
     # The golden padding is on the left: the samples are moved to the front.
     moved = torch.stack([sample.roll(int(length), 0) for sample, length in zip(x, lengths, strict=True)])
     names = {f"{block}.{name}": array for name, array in (PRO if is_pro else PLAIN).items()}
-    program = Program(text({"x": x}, f"{block}[{heads}](x)", "x"), golden, names, folder)
+    program = Program(text({"x": x}, f"{block}[{heads}](x)", "x"), golden, names)
     y = program(moved, x=lengths)
     real = torch.arange(x.shape[1]) < lengths[:, None]
     y = y.masked_fill(~real[..., None], 0.0)
     output = torch.stack([sample.roll(-int(length), 0) for sample, length in zip(y, lengths, strict=True)])
-    close(golden, output, "out.o", TOLERANCE)
-    gradients_close(golden, (output * golden["obj.r_o"]).sum())
+    output_close(golden, output)
 
 
 @pytest.mark.goldens("modern", "cope", "cope_sepkey")
-def test_contextual_positions(golden: Golden, folder: Path) -> None:
+def test_contextual_positions(golden: Golden) -> None:
     inputs = {name: golden[f"in.{name}"] for name in ("q", "k", "v", "k_gate") if f"in.{name}" in golden}
     places = golden.number("cfg.npos")
     call = f"contextual_position[1, {places}]({', '.join(inputs)})"
     table = golden["p.pos_emb"][0].T
-    program = Program(text(inputs, call, "v"), golden, {"contextual_position.learned.weight": table}, folder)
+    program = Program(text(inputs, call, "v"), golden, {"contextual_position.learned.weight": table})
     compare(golden, program(*inputs.values()))
 
 
 @pytest.mark.goldens("modern", "alibi")
-def test_alibi(golden: Golden, folder: Path) -> None:
+def test_alibi(golden: Golden) -> None:
     q = golden["in.q"]
     heads, width = q.shape[1], q.shape[1] * q.shape[3]
     for name in golden.names("slopes.h"):
@@ -121,7 +116,7 @@ def test_alibi(golden: Golden, folder: Path) -> None:
         close(golden, -bias[0, 1, 0], f"slopes.h{name}", 0.0)
     inputs = {name: joined(golden, f"in.{name}") for name in "qkv"}
     call = f"weigh[causal = true](softmax_keys[causal = true](scores[{heads}](q, k) + alibi_bias[{heads}](q, k)), v)"
-    program = Program(text(inputs, call, "v"), golden, {}, folder)
+    program = Program(text(inputs, call, "v"), golden, {})
     compare(golden, program(*inputs.values()))
     # As a position of attention, whose linear maps are parts of the identity.
     block = Attention(

@@ -14,7 +14,6 @@ from archlang.backend.architecture import Architecture
 from tests.goldens.golden import Golden, close, gradients_close, set_weights
 from tests.shipped_models import library_page
 
-TOLERANCE = 2e-5
 UNIT = {"unit_heads": "q_scale", "unit_heads_2": "k_scale"}
 
 
@@ -121,9 +120,9 @@ def test_a_language_model_equals_the_program_in_logits_memories_and_gradients(go
 
     model = model_of(golden, "logits")
     logits = model(ids, state, memory, kept)
-    close(golden, logits, f"out{call}.logits", TOLERANCE)
+    close(golden, logits, f"out{call}.logits")
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    close(golden, loss, f"out{call}.loss", TOLERANCE)
+    close(golden, loss, f"out{call}.loss")
 
     gradients_close(golden, loss, f"grad{call}.")
     if unused := {*golden.names("p.")} - {*golden.names(f"grad{call}.")}:
@@ -132,7 +131,7 @@ def test_a_language_model_equals_the_program_in_logits_memories_and_gradients(go
     for result in ("state", "memory"):
         actual = model_of(golden, result)(ids, state, memory, kept)
         if result == "state":
-            close(golden, actual, f"out{call}.state.layer{write}", TOLERANCE)
+            close(golden, actual, f"out{call}.state.layer{write}")
             continue
         for layer, own in enumerate(actual.split(window, 1)):
-            close(golden, torch.stack(own.chunk(2, -1)), f"out{call}.kv_memory.layer{layer}", TOLERANCE)
+            close(golden, torch.stack(own.chunk(2, -1)), f"out{call}.kv_memory.layer{layer}")

@@ -26,11 +26,10 @@ from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command
 from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
-from tests.goldens.golden import Golden, Program, Weights, close, page, pair
+from tests.goldens.golden import TOLERANCE, Golden, Program, Weights, close, page, pair
 from tests.shipped_models import library_page
 from tests.train.settings_of_a_run import SETTINGS
 
-TOLERANCE = 2e-5
 SCALINGS = {"none": "none", "teu": "token_upscaling", "ped": "position_downscaling"}
 
 Config = Mapping[str, Any]  # Any: JSON
@@ -65,11 +64,11 @@ def weights_of(cfg: Config) -> Weights:
     return weights
 
 
-def program_of(golden: Golden, folder: Path) -> Program:
+def program_of(golden: Golden) -> Program:
     cfg = golden.settings
     statics = {name: cfg[name] for name in ("d", "heads", "ff", "layers", "universal", "relative")}
     statics |= {"words": len(golden["p.src_emb"]), "vocab": len(golden["p.tgt_emb"]), "scaling": SCALINGS[cfg["scale"]]}
-    return Program(page("seq2seq"), golden, weights_of(cfg), folder, "seq2seq", **statics)
+    return Program(page("seq2seq"), golden, weights_of(cfg), "seq2seq", **statics)
 
 
 def source(golden: Golden) -> tuple[Tensor, Tensor]:
@@ -94,18 +93,18 @@ whole_models = pytest.mark.goldens("devil", "std_*", "uni_*")
 
 
 @whole_models
-def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden, folder: Path) -> None:
-    program, labels, here = program_of(golden, folder), golden["tf_labels"], scored(golden)
+def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden) -> None:
+    program, labels, here = program_of(golden), golden["tf_labels"], scored(golden)
     words, lengths = source(golden)
     logits = program(words, shifted(golden, labels), source=lengths)
-    close(golden, logits, "tf_logits", TOLERANCE, here)
-    close(golden, F.cross_entropy(logits[here], labels[here]), "tf_loss", TOLERANCE)
+    close(golden, logits, "tf_logits", where=here)
+    close(golden, F.cross_entropy(logits[here], labels[here]), "tf_loss")
     for name in golden.names("tf_loss_smooth"):
         smoothed = Smoothing(other_class_weight=float(name)).losses(logits[here], labels[here]).mean()
-        close(golden, smoothed, f"tf_loss_smooth{name}", TOLERANCE)
+        close(golden, smoothed, f"tf_loss_smooth{name}")
     # With the target's lengths, which mask its padding, the decoder's real positions are the same.
     masked = program(words, shifted(golden, labels), source=lengths, target=golden["tgt_len"] + 1)
-    close(golden, masked, "tf_logits", TOLERANCE, here)
+    close(golden, masked, "tf_logits", where=here)
     gradients = golden.gradients(F.cross_entropy(logits[here], labels[here]), golden.names("gnorm."))
     assert set(gradients) == set(golden.names("p."))
     for name, gradient in gradients.items():
@@ -118,8 +117,8 @@ def test_answers_losses_and_gradients_with_teacher_forcing(golden: Golden, folde
 
 @whole_models
 @pytest.mark.parametrize("cache", [True, False], ids=["cached", "recomputed"])
-def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) -> None:
-    program, stop = program_of(golden, folder), golden.settings["tgt_sos_eos"]
+def test_decoding_equals_the_program(golden: Golden, cache: bool) -> None:
+    program, stop = program_of(golden), golden.settings["tgt_sos_eos"]
     words, lengths = source(golden)
     steps = int(golden["tgt_len"].max()) + 1
     # The program never stops before the length of the batch's longest target.
@@ -133,7 +132,7 @@ def test_decoding_equals_the_program(golden: Golden, folder: Path, cache: bool) 
     best = run.logits.topk(2).values
     assert (best[..., 0] - best[..., 1]).min().item() == pytest.approx(golden["greedy_margin"].item(), abs=4e-5)
     here = scored(golden)[:, :steps]
-    close(golden, F.cross_entropy(run.logits[here], golden["tf_labels"][:, :steps][here]), "greedy_loss", TOLERANCE)
+    close(golden, F.cross_entropy(run.logits[here], golden["tf_labels"][:, :steps][here]), "greedy_loss")
 
 
 @whole_models
@@ -165,35 +164,35 @@ model attend[heads: int, causal = false](x: seq[n, d]) -> seq[n, d] {
 """
 
 
-def relative_program(golden: Golden, folder: Path, causal: bool) -> tuple[Program, RelativeAttention]:
+def relative_program(golden: Golden, causal: bool) -> tuple[Program, RelativeAttention]:
     words = {"query": "q", "key": "k", "value": "v", "output": "o", "position": "r"}
     weights: Weights = {f"relative_attention.{ours}.weight": f"p.{theirs}" for ours, theirs in words.items()}
     weights |= {"relative_attention.content_bias": "p.u", "relative_attention.position_bias": "p.w"}
     d, heads = golden["p.q"].shape[1], golden.number("heads")
-    program = Program(RELATIVE, golden, weights, folder, d=d, heads=heads, causal=causal)
+    program = Program(RELATIVE, golden, weights, d=d, heads=heads, causal=causal)
     block = program.module.get_submodule("relative_attention")
     assert isinstance(block, RelativeAttention)
     return program, block
 
 
 @pytest.mark.goldens("devil", "rel_attention*")
-def test_bidirectional_relative_attention(golden: Golden, folder: Path) -> None:
-    program, block = relative_program(golden, folder, causal=False)
+def test_bidirectional_relative_attention(golden: Golden) -> None:
+    program, block = relative_program(golden, causal=False)
     x, lengths = golden["enc_x"], golden["enc_len"]
     real = torch.arange(x.shape[1]) < lengths[:, None]
-    close(golden, program(x, x=lengths), "enc_y", TOLERANCE, real)
+    close(golden, program(x, x=lengths), "enc_y", where=real)
     weights = block.weights(x, x, mask_m=real)
-    close(golden, weights, "enc_w", TOLERANCE, real[:, None, :, None].expand_as(weights))
+    close(golden, weights, "enc_w", where=real[:, None, :, None].expand_as(weights))
 
 
 @pytest.mark.goldens("devil", "rel_attention*")
-def test_causal_relative_attention(golden: Golden, folder: Path) -> None:
-    program, block = relative_program(golden, folder, causal=True)
+def test_causal_relative_attention(golden: Golden) -> None:
+    program, block = relative_program(golden, causal=True)
     x = golden["dec_x"]
-    close(golden, program(x), "dec_y", TOLERANCE)
-    close(golden, block.weights(x, x), "dec_w", TOLERANCE)
+    close(golden, program(x), "dec_y")
+    close(golden, block.weights(x, x), "dec_w")
     steps = [program(x[:, : step + 1])[:, -1] for step in range(x.shape[1])]
-    close(golden, torch.stack(steps, dim=1), "dec_y_stepwise", TOLERANCE)
+    close(golden, torch.stack(steps, dim=1), "dec_y_stepwise")
 
 
 # Tables
@@ -202,12 +201,12 @@ PLACED = "model placed(x: seq[n, d]) -> seq[n, d] { return absolute_positions(x)
 
 
 @pytest.mark.goldens("devil", "tables")
-def test_sinusoids(golden: Golden, folder: Path) -> None:
+def test_sinusoids(golden: Golden) -> None:
     for name in golden.names("pe_"):
         d, rows = int(name), golden[f"pe_{name}"]
         half = len(rows) // 2
         close(golden, sinusoid(torch.arange(-half, half + 1, dtype=golden.dtype), d), f"pe_{name}", 2e-6)
-        program = Program(PLACED, golden, {}, folder, d=d)
+        program = Program(PLACED, golden, {}, d=d)
         placed = program(torch.zeros(1, half + 1, d, dtype=golden.dtype))[0]
         torch.testing.assert_close(placed, rows[half:], atol=2e-6, rtol=0)
 

@@ -1,6 +1,5 @@
 """Dynamic Halt's golden arrays against programs in archlang that use the library's layers."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.masks import code_inputs
 from tests.goldens.golden import (
+    TOLERANCE,
     Golden,
     Program,
     Weights,
@@ -24,7 +24,6 @@ from tests.goldens.golden import (
     watch_tallies,
 )  # fmt: skip
 
-TOLERANCE = 2e-5
 SUM = 1e-4
 """the tolerance of a sum over all outputs, whose terms nearly cancel"""
 Statics = dict[str, Any]  # Any: statics are of several types
@@ -103,14 +102,13 @@ model attend[heads: int, head_dim: int, position: symbol, causal: bool, rule: sy
 
 
 @pytest.mark.goldens("halt", "a_attn_*")
-def test_attention(golden: Golden, folder: Path) -> None:
+def test_attention(golden: Golden) -> None:
     q, kv, q_mask, kv_mask = golden["in.q"], golden["in.kv"], golden["in.q_mask"].bool(), golden["in.kv_mask"].bool()
     has_positions = flag(golden, "xpos")
     program = Program(
         ATTEND,
         golden,
         attention("attention", ""),
-        folder,
         d=q.shape[-1],
         e=kv.shape[-1],
         position="xpos" if has_positions else "none",
@@ -119,8 +117,8 @@ def test_attention(golden: Golden, folder: Path) -> None:
         **sizes(golden),
     )
     if not has_positions:
-        close(golden, program.module.program.code.function(program.module, q, kv, q_mask, kv_mask), "out", TOLERANCE,
-              q_mask)  # fmt: skip
+        output = program.module.program.code.function(program.module, q, kv, q_mask, kv_mask)
+        close(golden, output, "out", where=q_mask)
         return
     # Distant positions become distant columns with padding between them.
     at = golden["in.positions"].long()
@@ -130,7 +128,7 @@ def test_attention(golden: Golden, folder: Path) -> None:
     out = torch.zeros_like(golden["out"])
     for sample, real in enumerate(q_mask):
         out[sample, real] = spread_output[sample, at[sample, real]]
-    close(golden, out, "out", TOLERANCE, q_mask)
+    close(golden, out, "out", where=q_mask)
 
 
 def scattered(values: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
@@ -163,27 +161,27 @@ model one_layer[heads: int, head_dim: int, causal: bool](memory: seq[k, d], x: s
 
 
 @pytest.mark.goldens("halt", "b_block_*")
-def test_layers(golden: Golden, folder: Path) -> None:
+def test_layers(golden: Golden) -> None:
     x, mask = golden["in.x"], golden["in.mask"].bool()
     statics = {**sizes(golden), "d": x.shape[-1], "causal": flag(golden, "causal"), "gated": "p.gate.w1" in golden}
     if "p.ln_kv.g" in golden:
         weights = memory_update("memory_update.stack.0", "")
         del statics["gated"], statics["ff"]
-        program = Program(page("dynamic_halt") + UPDATE, golden, weights, folder, "one_layer", **statics)
+        program = Program(page("dynamic_halt") + UPDATE, golden, weights, "one_layer", **statics)
         memory = golden["in.memory"]
         slots = torch.full((len(memory),), memory.shape[1])
-        close(golden, program(memory, x, memory=slots, x=mask.sum(1)), "out", TOLERANCE)
+        close(golden, program(memory, x, memory=slots, x=mask.sum(1)), "out")
         return
     if "p.cross_attn.wq" in golden:
         weights, memory = chunk_layer(golden, "chunk_layer", ""), golden["in.memory"]
         slots = torch.full((len(memory),), memory.shape[1])
-        program = Program(page("dynamic_halt") + CHUNK, golden, weights, folder, "one_layer", **statics)
-        close(golden, program(x, memory, x=mask.sum(1), memory=slots), "out", TOLERANCE, mask)
+        program = Program(page("dynamic_halt") + CHUNK, golden, weights, "one_layer", **statics)
+        close(golden, program(x, memory, x=mask.sum(1), memory=slots), "out", where=mask)
         return
     weights = plain_layer(golden, "halting_layer", "")
-    program = Program(page("dynamic_halt") + PLAIN, golden, weights, folder, "one_layer", **statics)
+    program = Program(page("dynamic_halt") + PLAIN, golden, weights, "one_layer", **statics)
     output = program(x, golden["in.kv"], x=mask.sum(1), kv=mask.sum(1))
-    close(golden, output, "out", TOLERANCE, mask)
+    close(golden, output, "out", where=mask)
 
 
 # Encoders
@@ -229,7 +227,7 @@ def objective(golden: Golden, sequence: Tensor | None, pooled: Tensor | None, po
 
 
 @pytest.mark.goldens("halt", "b_transformer_*")
-def test_transformers(golden: Golden, folder: Path) -> None:
+def test_transformers(golden: Golden) -> None:
     begin, weights = framed(golden)
     pool = POOL[str(golden.arrays["cfg.pooling"])]
     layers = golden.number("cfg.layers")
@@ -238,19 +236,19 @@ def test_transformers(golden: Golden, folder: Path) -> None:
     text = page("dynamic_halt") + TRANSFORMER.format(framed=begin, pool=pool)
     x = golden["in.x"]
     statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
-    program = Program(text, golden, weights, folder, "encode", **statics)
+    program = Program(text, golden, weights, "encode", **statics)
     calls = watch(program.module.get_submodule(pool))
     pooled = program(x, x=golden["in.lengths"])
     sequence = calls.inputs[0][0]
-    close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
-    close(golden, pooled, "out.global", TOLERANCE)
+    close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
+    close(golden, pooled, "out.global")
     total = objective(golden, sequence, pooled, None)
     relatively_close(golden, total[None], "obj.value", SUM)
     gradients_close(golden, total)
 
 
 @pytest.mark.goldens("halt", "c_*", "d_*", "e_*")
-def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
+def test_universal_transformers_that_halt(golden: Golden) -> None:
     begin, weights = framed(golden)
     pool = POOL[str(golden.arrays["cfg.pooling"])]
     halt = "global_halt" if flag(golden, "global_halt") else "token_halt"
@@ -263,14 +261,14 @@ def test_universal_transformers_that_halt(golden: Golden, folder: Path) -> None:
         "gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt"),
         "global": flag(golden, "global_halt"), "causal": flag(golden, "causal"),
     }  # fmt: skip
-    program = Program(text, golden, weights, folder, "encode", **statics)
+    program = Program(text, golden, weights, "encode", **statics)
     module = program.module
     calls, runs, probabilities = watch(module.get_submodule(pool)), watch_tallies(module), probabilities_of(module)
     pooled, ponder = run(program, x, x=golden["in.lengths"])
     sequence, ((*_, last),) = calls.inputs[0][0], runs
-    close(golden, sequence, "out.sequence", TOLERANCE, golden["out.mask"].bool())
-    close(golden, pooled, "out.global", TOLERANCE)
-    close(golden, ponder, "out.act_loss", TOLERANCE)
+    close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
+    close(golden, pooled, "out.global")
+    close(golden, ponder, "out.act_loss")
     accepted = golden["out.accepted_layers"]
     assert last.steps.equal(accepted if accepted.dim() == 1 else accepted.clamp(min=0))
     # If the last samples halt at their length cap, our loop ends one step earlier.
@@ -302,7 +300,7 @@ FIXED = 5
 """the number of chunks of the fixed recurrence"""
 
 
-def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
+def bottleneck(golden: Golden, readout: str) -> Program:
     """Returns the encoder whose result is its emitted sequence, or its pooled memory."""
     halts = "p.halt.w1" in golden
     name = "gated_bottleneck_layers" if halts else "bottleneck_layers"
@@ -330,22 +328,22 @@ def bottleneck(golden: Golden, folder: Path, readout: str) -> Program:
     }  # fmt: skip
     if halts:
         statics |= {"gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt")}
-    return Program(page("dynamic_halt") + text, golden, weights, folder, "encode", **statics)
+    return Program(page("dynamic_halt") + text, golden, weights, "encode", **statics)
 
 
 @pytest.mark.goldens("halt", "f_*", "g_*", "h_*")
-def test_bottlenecks(golden: Golden, folder: Path) -> None:
+def test_bottlenecks(golden: Golden) -> None:
     """Two programs with the same weights return the emitted sequence and the final memory."""
     x, mask = golden["in.x"], golden["out.mask"].bool()
-    emitting, remembering = bottleneck(golden, folder, "sequence"), bottleneck(golden, folder, "memory")
+    emitting, remembering = bottleneck(golden, "sequence"), bottleneck(golden, "memory")
     sequence = emitting(x, x=golden["in.lengths"])
-    close(golden, sequence, "out.sequence", TOLERANCE, mask)
+    close(golden, sequence, "out.sequence", where=mask)
     halts = "p.halt.w1" in golden
     if halts:
         runs, probabilities = watch_tallies(remembering.module), probabilities_of(remembering.module)
     pooled, ponder = run(remembering, x, x=golden["in.lengths"])
     if halts:
-        close(golden, ponder, "out.act_loss", TOLERANCE)
+        close(golden, ponder, "out.act_loss")
         steps = [tallies[-1].steps for tallies in runs]
         accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
         published = golden["out.accepted_layers"]  # -1 for a chunk that a sample does not have
@@ -353,7 +351,7 @@ def test_bottlenecks(golden: Golden, folder: Path) -> None:
         # If the last samples of a chunk halt at their length cap, our loop ends one step earlier.
         calls = golden.number("out.halt_calls")
         assert calls - len(runs) <= len(probabilities) <= calls
-    close(golden, pooled, "out.global", TOLERANCE)
+    close(golden, pooled, "out.global")
     value = objective(golden, sequence, pooled, ponder if halts else None)
     relatively_close(golden, value[None], "obj.value", SUM)
     gradients_close(golden, value)
@@ -388,26 +386,26 @@ def whole_sizes(golden: Golden) -> tuple[Statics, Statics]:
 
 
 @pytest.mark.goldens("halt", "heads_siamese*")
-def test_siamese_classifier(golden: Golden, folder: Path) -> None:
+def test_siamese_classifier(golden: Golden) -> None:
     inside, around = whole_sizes(golden)
     weights = whole_weights(golden, "encode.") | {"table.weight": "p.embed"}
     weights |= {"frame.start": "p.start", "frame.end": "p.end"}
     text = page("dynamic_halt") + SIDE.format(**inside)
-    program = Program(text, golden, weights, folder, "siamese", read="side", **around)
+    program = Program(text, golden, weights, "siamese", read="side", **around)
     tokens = golden["in.tokens1"].long(), golden["in.tokens2"].long()
     lengths = {side: golden[f"in.mask{number}"].sum(1).long() for number, side in ((1, "left"), (2, "right"))}
     logits = program(*tokens, **lengths)
-    close(golden, logits, "out.logits", TOLERANCE)
-    close(golden, F.cross_entropy(logits, golden["in.labels"].long())[None], "out.loss", TOLERANCE)
+    close(golden, logits, "out.logits")
+    close(golden, F.cross_entropy(logits, golden["in.labels"].long())[None], "out.loss")
 
 
 @pytest.mark.goldens("halt", "heads_flipflop*")
-def test_flipflop_language_model(golden: Golden, folder: Path) -> None:
+def test_flipflop_language_model(golden: Golden) -> None:
     inside, around = whole_sizes(golden)
     weights = whole_weights(golden, "") | {"embed.weight": "p.embed"}
-    program = Program(page("dynamic_halt") + LANGUAGE, golden, weights, folder, "next_token", **inside, **around)
+    program = Program(page("dynamic_halt") + LANGUAGE, golden, weights, "next_token", **inside, **around)
     logits = program(golden["in.model_tokens"].long())
-    close(golden, logits, "out.logits", TOLERANCE)
+    close(golden, logits, "out.logits")
     mask, labels = golden["in.loss_mask"], golden["in.labels"].to(golden.dtype)
     losses = F.binary_cross_entropy_with_logits(logits[..., 0], labels, reduction="none")
-    close(golden, ((losses * mask).sum() / mask.sum())[None], "out.loss", TOLERANCE)
+    close(golden, ((losses * mask).sum() / mask.sum())[None], "out.loss")

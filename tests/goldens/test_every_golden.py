@@ -1,6 +1,6 @@
 """Every golden file is compared by a test."""
 
-import importlib.util
+import importlib
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,11 +15,7 @@ def named_patterns() -> list[tuple[str, str]]:
     for path in sorted(HERE.glob("test_*.py")):
         if path.name == Path(__file__).name:
             continue
-        spec = importlib.util.spec_from_file_location(f"tests.goldens.{path.stem}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = importlib.import_module(f"tests.goldens.{path.stem}")
         for value in vars(module).values():
             for mark in getattr(value, "pytestmark", []):
                 if mark.name == "goldens":

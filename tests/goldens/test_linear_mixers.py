@@ -3,18 +3,15 @@
 Arrays have the axes batch, head, position, feature (BHTD), or with `cfg.layout` BTHD batch, position, head, feature."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend.runtime import linear_recurrence as kernel
 from archlang.backend.runtime.linear_recurrence import linear_recurrence
-from tests.goldens.golden import Golden, close, gradients_close
+from tests.goldens.golden import Golden, close, gradients_close, loaded
 
-TOLERANCE = 2e-5
 SUM = 1e-4
 """the tolerance of a sum over all outputs, whose terms nearly cancel"""
 PAGES = {
@@ -27,7 +24,7 @@ Result = tuple[Tensor, Tensor]
 Compute = Callable[..., Result]
 
 
-def by_position(folder: Path, block: str, *inputs: Tensor, state: Tensor) -> Result:
+def by_position(block: str, *inputs: Tensor, state: Tensor) -> Result:
     """Runs a page. Inputs are [b h n _], the state is [b h k v]."""
     (_, heads, _, k), v = inputs[0].shape, inputs[2].shape[-1]
     types = PAGES[block].replace("seq[n, g]", f"seq[n, {heads * inputs[-1].shape[-1]}]")
@@ -37,19 +34,17 @@ def by_position(folder: Path, block: str, *inputs: Tensor, state: Tensor) -> Res
     names = ", ".join([*fields[::3], "state"])
     results = []
     for readout, result in (("outputs", f"seq[n, {heads * v}]"), ("state", f"seq[{k}, {heads * v}]")):
-        path = folder / f"{readout}.arch"
-        path.write_text(
+        module = loaded(
             "use archlang.models.linear_recurrences\n"
             f"model m({types}, state: seq[{k}, {heads * v}]) -> {result} {{\n"
             f"    return {block}_by_position[{heads}, readout = {readout}]({names})\n}}\n"
-        )
-        module = archlang.load(path).to(merged[0].dtype)
+        ).to(merged[0].dtype)
         results.append(module(*merged).unflatten(-1, (heads, v)).transpose(1, 2))
     return results[0], results[1]
 
 
 @pytest.fixture(params=["page", "chunks", "one chunk"])
-def run(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Compute:
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compute:
     """Computes a recurrence by its page, or by the kernel with chunks of three positions."""
     if request.param == "chunks":
         monkeypatch.setattr(kernel, "CHUNK", 3)
@@ -57,7 +52,7 @@ def run(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.Monkey
 
     def compute(block: str, *inputs: Tensor, state: Tensor) -> Result:
         if request.param == "page":
-            return by_position(folder, block, *inputs, state=state)
+            return by_position(block, *inputs, state=state)
         q, k, v, *others = inputs
         if block == "delta_rule":
             return linear_recurrence(q, k, others[0] * v, None, k, -others[0], state=state)
@@ -79,7 +74,7 @@ def heads_first(golden: Golden, x: Tensor) -> Tensor:
 def compare(golden: Golden, results: dict[str, Tensor]) -> None:
     """Compares results with `out.*`, and the gradients of the objective with `grad.*`."""
     for name, result in results.items():
-        close(golden, result, f"out.{name}", TOLERANCE)
+        close(golden, result, f"out.{name}")
     terms = [(golden[f"obj.r_{name}"] * result).sum() for name, result in results.items() if f"obj.r_{name}" in golden]
     objective = torch.stack(terms).sum()
     close(golden, objective, "obj.value", SUM)
@@ -111,7 +106,7 @@ def test_retention(golden: Golden, run: Compute) -> None:
     log_decay = golden["cfg.decay"].log()[:, None, None].expand(*q.shape[:3], 1)
     state = q.new_zeros(*q.shape[:2], k.shape[-1], v.shape[-1])
     o, last = run("linear_attention", q * float(golden.arrays["cfg.scale"]), k, v, log_decay, state=state)
-    close(golden, last, "out.S_recurrent", TOLERANCE)
+    close(golden, last, "out.S_recurrent")
     compare(golden, {"o": o})
 
 

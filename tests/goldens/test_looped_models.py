@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,9 +12,7 @@ from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.targets import judging
 from archlang.train.settings import stablemax_entropy
-from tests.goldens.golden import Golden, Program, Weights, close, gradients_close, pair
-
-TOLERANCE = 2e-5
+from tests.goldens.golden import TOLERANCE, Golden, Program, Weights, close, gradients_close, pair
 
 
 def leaves_of(golden: Golden) -> dict[str, Tensor]:
@@ -36,7 +33,7 @@ def layer_of_gpt(golden: Golden, layer: str, to: str) -> Weights:
 
 
 @pytest.mark.goldens("modern", "looped_*")
-def test_looped_transformer(golden: Golden, folder: Path) -> None:
+def test_looped_transformer(golden: Golden) -> None:
     p, block = leaves_of(golden), "looped_transformer"
     slots, d = p["pos"].shape
     weights = pair("linear", "p.read_in.{}") | {f"{block}.positions.weight": p["pos"]}
@@ -54,14 +51,14 @@ def test_looped_transformer(golden: Golden, folder: Path) -> None:
         f"    return looped_transformer[{settings}](linear[{d}](x))\n}}\n"
     )
     prompt = torch.stack([xs, F.pad(ys[..., None], (0, xs.shape[-1] - 1))], 2).flatten(1, 2)
-    program = Program(text, golden, weights, folder)
+    program = Program(text, golden, weights)
     with program.module.keeping_steps() as step_results:
         last = program(prompt)[:, 0::2, 0]
     predictions = torch.stack([result[:, 0::2, 0] for result in step_results.values])
-    close(golden, predictions, "out.pred", TOLERANCE)
+    close(golden, predictions, "out.pred")
     torch.testing.assert_close(last, predictions[-1], rtol=0, atol=1e-5)
     loss = (predictions - ys).square().mean()
-    close(golden, loss, "obj.value", TOLERANCE)
+    close(golden, loss, "obj.value")
     gradients_close(golden, loss)
 
 
@@ -88,7 +85,7 @@ def sandwich(p: Mapping[str, Tensor], layer: str, to: str) -> Weights:
 
 
 @pytest.mark.goldens("modern", "huginn")
-def test_huginn(golden: Golden, folder: Path) -> None:
+def test_huginn(golden: Golden) -> None:
     p, block, d = leaves_of(golden), "recurrent_depth", golden.number("cfg.d")
     counts = {name: golden.number(f"cfg.{name}_layers") for name in ("prelude", "core", "coda")}
     weights: Weights = {"table.weight": p["embed"], f"{block}.adapter.weight": p["adapter"]}
@@ -107,16 +104,16 @@ def test_huginn(golden: Golden, folder: Path) -> None:
             f"    let table = embed[{d}, scaling = token_upscaling]\n    return unembed[table, bias = false]("
             f"recurrent_depth[{settings}, base = {float(golden.arrays['cfg.rope_base'])}](table(x), s))\n}}\n"
         )
-        return Program(text, golden, weights, folder, vocab=len(p["embed"]))(golden["in.ids"], golden["in.s0"])
+        return Program(text, golden, weights, vocab=len(p["embed"]))(golden["in.ids"], golden["in.s0"])
 
     gradient_steps = golden.number("cfg.steps_grad")
     logits = logits_after(golden.number("cfg.steps_no_grad") + gradient_steps, gradient_steps)
-    close(golden, logits, "out.logits", TOLERANCE)
+    close(golden, logits, "out.logits")
     loss = F.cross_entropy(logits.flatten(0, 1), golden["in.labels"].flatten(), ignore_index=-100)
-    close(golden, loss, "out.loss", TOLERANCE)
+    close(golden, loss, "out.loss")
     gradients_close(golden, loss)
     for name in golden.names("eval.r"):
-        close(golden, logits_after(int(name.partition(".")[0]), 0), f"eval.r{name}", TOLERANCE)
+        close(golden, logits_after(int(name.partition(".")[0]), 0), f"eval.r{name}")
 
 
 # TRM and HRM
@@ -159,7 +156,7 @@ def labelled_mean(losses: Tensor, labels: Tensor) -> Tensor:
 
 
 @pytest.mark.goldens("modern", "trm_att", "trm_mlp", "hrm", "hrm_learned_pos")
-def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
+def test_recursive_reasoning(golden: Golden) -> None:
     """Three training steps of the program with carried states, and its evaluation."""
     p, heads, d = leaves_of(golden), golden.number("cfg.heads"), golden.number("cfg.d")
     slots, most = golden.number("cfg.plen"), golden.number("cfg.max")
@@ -193,7 +190,7 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
     weights |= {f"{judge}.weight": p["q.w"][:judged], f"{judge}.bias": p["q.b"][:judged] + 5}
     weights |= {f"{turns}.head.weight": p["lm"]}
     weights[f"{turns}.fixed_state.learned.weight"] = torch.cat([p["H_init"], p["L_init"]])[None]
-    module = Program(text, golden, weights, folder).module
+    module = Program(text, golden, weights).module
     loop = module.loop_of_results()
     assert isinstance(loop, Repeat)
 
@@ -223,9 +220,9 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
         with judging(module, is_right):
             logits = module(embedded(current["inputs"], puzzle_rows))[:, slots:]
         states = loop.carried.states
-        close(golden, states[0][..., :d], f"{step}zH", TOLERANCE)
-        close(golden, states[0][..., d:], f"{step}zL", TOLERANCE)
-        close(golden, logits, f"{step}logits", TOLERANCE)
+        close(golden, states[0][..., :d], f"{step}zH")
+        close(golden, states[0][..., d:], f"{step}zL")
+        close(golden, logits, f"{step}logits")
         steps = torch.where(halted, 0, steps) + 1
         halted = (steps >= most) | (module.sample_losses["halted"] > 0)
         assert halted.equal(golden[f"{step}halted"])
@@ -244,4 +241,4 @@ def test_recursive_reasoning(golden: Golden, folder: Path) -> None:
     with module.keeping_steps() as step_results:
         module(embedded(golden["in0.inputs"], p["puzzle"][golden["in0.puzzle_identifiers"].long()]))
     answers = torch.stack(step_results.values)[:, :, slots:]
-    close(golden, answers, "eval.logits", TOLERANCE)
+    close(golden, answers, "eval.logits")

@@ -6,7 +6,6 @@ step; in `case1` each sample has its own length."""
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from archlang.backend.runtime.scans import PositionScan
 from archlang.graph.loop_layout import loop_layout
 from tests.goldens.golden import Golden, Program, Weights, cell, close, gradients_close, page, pair
 
-TOLERANCE = 2e-5
 CASES = ("case0", "case1")
 
 
@@ -63,15 +61,15 @@ def compare_states(golden: Golden, case: str, states: Mapping[str, Tensor], leng
     """Compares states [b step …] at the real steps of each sample."""
     for name, state in states.items():
         array = f"{case}.{name}"
-        close(golden, state, array, TOLERANCE, real_steps(lengths, golden[array].shape[1]))
+        close(golden, state, array, where=real_steps(lengths, golden[array].shape[1]))
 
 
 def compare_answers(golden: Golden, case: str, logits: Tensor) -> None:
     """Compares logits, loss and gradients."""
     target = golden[f"{case}.target"]
-    close(golden, logits, f"{case}.logits", TOLERANCE, target >= 0)
+    close(golden, logits, f"{case}.logits", where=target >= 0)
     loss = F.cross_entropy(logits[target >= 0], target[target >= 0])
-    close(golden, loss, f"{case}.loss", TOLERANCE)
+    close(golden, loss, f"{case}.loss")
     gradients_close(golden, loss, f"{case}.grad.")
 
 
@@ -98,7 +96,7 @@ model m[hidden: int, slots: int, width: int, heads: int, out: int](
 
 @pytest.mark.goldens("baselines", "ntm")
 @pytest.mark.parametrize("case", CASES)
-def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case: str, folder: Path) -> None:
+def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case: str) -> None:
     sizes = golden.settings
     weights: Weights = {
         "learned.weight": "p.h0",
@@ -113,7 +111,7 @@ def test_a_neural_turing_machine_equals_the_program_of_panm(golden: Golden, case
     x, blank, lengths = fields_of(golden, case)
     sizes_of_model = {"hidden": "H", "slots": "N", "width": "M", "out": "V", "heads": "heads"}
     statics = {name: sizes[theirs] for name, theirs in sizes_of_model.items()}
-    program = Program(NTM, golden, weights, folder, "m", d=x.shape[2], **statics)
+    program = Program(NTM, golden, weights, "m", d=x.shape[2], **statics)
     memory = golden["p.mem0"].expand(x.shape[0], -1, -1)
     with carried_states(program.module) as states:
         logits = program(x, blank, memory, **lengths)
@@ -149,7 +147,7 @@ STATES = ("memory", "usage", "link", "precedence", "w_read", "w_write")
 
 @pytest.mark.goldens("baselines", "dnc_panm*", "dnc_paper")
 @pytest.mark.parametrize("case", CASES)
-def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Path) -> None:
+def test_a_differentiable_neural_computer(golden: Golden, case: str) -> None:
     sizes = golden.settings
     weights = pair("linear", "p.out.{}") | cell("memory_computer.cell", "p.lstm.{}")
     weights |= pair("memory_computer.interface", "p.iface.{}")
@@ -157,7 +155,7 @@ def test_a_differentiable_neural_computer(golden: Golden, case: str, folder: Pat
     batch, cells, width, heads = x.shape[0], sizes["N"], sizes["M"], sizes["R"]
     form = "paper" if golden.name == "dnc_paper" else "panm"
     statics = {"hidden": sizes["H"], "slots": cells, "width": width, "heads": heads, "out": sizes["V"], "form": form}
-    program = Program(DNC, golden, weights, folder, "m", d=x.shape[2], **statics)
+    program = Program(DNC, golden, weights, "m", d=x.shape[2], **statics)
 
     def start(name: str, *shape: int) -> Tensor:
         """Returns a given first state, zeros without one, as [b *shape]."""
@@ -196,17 +194,17 @@ model m[slots: int](usage: seq[slots, 1]) -> seq[slots, 1] {
 
 
 @pytest.mark.goldens("baselines", "dnc_*")
-def test_the_allocation_of_a_dnc_follows_from_its_usage(golden: Golden, folder: Path) -> None:
+def test_the_allocation_of_a_dnc_follows_from_its_usage(golden: Golden) -> None:
     for case in ("", "case0.", "case1."):
         if f"{case}usage" not in golden:
             continue
         # In the precision of the program: rounding decides which cells are equally free.
         usage = golden[f"{case}usage"].float()
-        program = Program(FREE, golden, {}, folder, "m", slots=usage.shape[2])
+        program = Program(FREE, golden, {}, "m", slots=usage.shape[2])
         allocation = program.module.float()(usage.flatten(0, 1)[..., None])
         lengths = golden[f"{case}len"] if f"{case}len" in golden else torch.full(usage.shape[:1], usage.shape[1])
         lengths = 2 * lengths + 2 if case else lengths
-        close(golden, allocation, f"{case}alloc", TOLERANCE, real_steps(lengths, usage.shape[1]))
+        close(golden, allocation, f"{case}alloc", where=real_steps(lengths, usage.shape[1]))
 
 
 # The DNC of NDR's program
@@ -243,10 +241,10 @@ def weights_of_ndr(golden: Golden, block: str) -> Weights:
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr_warm")
-def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
+def test_the_dnc_of_ndr_from_given_states(golden: Golden) -> None:
     sizes, x = golden.settings, golden["x"]
     statics = {"hidden": sizes["H"], "slots": sizes["cells"], "heads": sizes["R"], "d": x.shape[2]}
-    program = Program(NDR_DNC, golden, weights_of_ndr(golden, "deallocating_computer"), folder, "warm", **statics)
+    program = Program(NDR_DNC, golden, weights_of_ndr(golden, "deallocating_computer"), "warm", **statics)
     first = [
         torch.cat((golden["start.h"], golden["start.c"]), 1),
         golden["start.memory"],
@@ -259,17 +257,17 @@ def test_the_dnc_of_ndr_from_given_states(golden: Golden, folder: Path) -> None:
     ]
     with carried_states(program.module) as states:
         result = program(x, *first)
-    close(golden, result, "out", TOLERANCE)
+    close(golden, result, "out")
     trace = {name: torch.stack(values, 1) for name, values in states.items()}
     trace["h"], _ = trace.pop("state").chunk(2, -1)
     trace["w_read"], trace["w_write"] = trace.pop("read_weights").transpose(2, 3), trace.pop("write_weights")
     for name, values in trace.items():
-        close(golden, values, name, TOLERANCE)
+        close(golden, values, name)
     gradients_close(golden, (result * golden["probe"]).sum())
 
 
 @pytest.mark.goldens("baselines", "dnc_ndr")
-def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> None:
+def test_the_classifier_with_the_dnc_of_ndr(golden: Golden) -> None:
     sizes, tokens, length = golden.settings, golden["tokens"], golden["len"]
     weights = weights_of_ndr(golden, "deallocating_computer_from_zero.deallocating_computer")
     weights["embed.weight"] = "p.emb"
@@ -277,22 +275,22 @@ def test_the_classifier_with_the_dnc_of_ndr(golden: Golden, folder: Path) -> Non
     names = {"hidden": "H", "embedding": "E", "slots": "cells", "heads": "R"}
     statics = {name: sizes[theirs] for name, theirs in names.items()} | {"vocab": vocab}
     text, own = page("differentiable_neural_computer"), {"frozen": 1, "classes": sizes["classes"], **statics}
-    program = Program(text, golden, weights | pair("linear", "p.out.{}"), folder, "dnc_classifier", **own)
+    program = Program(text, golden, weights | pair("linear", "p.out.{}"), "dnc_classifier", **own)
     logits = program.module(tokens, lengths=length)
-    close(golden, logits, "logits", TOLERANCE)
+    close(golden, logits, "logits")
     loss = F.cross_entropy(logits, golden["target"])
-    close(golden, loss, "loss", TOLERANCE)
+    close(golden, loss, "loss")
     gradients_close(golden, loss)
 
     # The program appends an end token, the last of its embedding, and does not read what follows from it.
     ended = F.pad(tokens, (0, 1)).scatter(1, length[:, None], vocab - 1)
-    program = Program(NDR_DNC, golden, weights, folder, "outputs", **statics)
+    program = Program(NDR_DNC, golden, weights, "outputs", **statics)
     with carried_states(program.module) as states:
         outputs = program.module(ended, lengths=length + 1)
     real = real_steps(length + 1, outputs.shape[1])
-    close(golden, outputs, "seq_out", TOLERANCE, real)
-    close(golden, torch.stack(states["reads"], 1), "reads", TOLERANCE, real)
-    close(golden, torch.stack(states["state"], 1)[..., : sizes["H"]], "h", TOLERANCE, real)
+    close(golden, outputs, "seq_out", where=real)
+    close(golden, torch.stack(states["reads"], 1), "reads", where=real)
+    close(golden, torch.stack(states["state"], 1)[..., : sizes["H"]], "h", where=real)
 
 
 NRAM = """\
@@ -307,14 +305,14 @@ model m[cells: int, count: int, steps: int, hidden: int, controller: symbol](
 
 @pytest.mark.goldens("baselines", "nram_*")
 @pytest.mark.parametrize("case", CASES)
-def test_a_neural_random_access_machine(golden: Golden, case: str, folder: Path) -> None:
+def test_a_neural_random_access_machine(golden: Golden, case: str) -> None:
     sizes, block = golden.settings, "random_access_machine"
     weights = pair(f"{block}.connect", "p.out.{}")
     is_lstm = sizes["ctrl"] == "lstm"
     weights |= cell(f"{block}.cell", "p.ctrl.{}") if is_lstm else pair(f"{block}.network", "p.ctrl.{}")
     statics = {"cells": sizes["M"], "count": sizes["R"], "steps": sizes["T"], "hidden": sizes["H"]}
     controller = "lstm" if is_lstm else "feedforward"
-    program = Program(NRAM, golden, weights, folder, "m", controller=controller, **statics)
+    program = Program(NRAM, golden, weights, "m", controller=controller, **statics)
     # Two-argument modules multiply the rounding of their inputs, so that float32 drifts.
     tolerance = 1e-10 if golden.dtype == torch.float64 else 1e-3
     with carried_states(program.module) as states:

@@ -1,6 +1,5 @@
 """Neural Data Router's golden arrays against programs in archlang that use the library's layers."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,7 +112,7 @@ model core[normalised: bool](x: seq[n, d]) -> seq[n, d] {
 
 @pytest.mark.goldens("ndr", "a_*")
 @pytest.mark.parametrize("normalised", [False, True], ids=["", "normalised"])
-def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None:
+def test_nearest_matches(golden: Golden, normalised: bool) -> None:
     """Positions are unit vectors, so the queries equal the logits and the results equal the weights."""
     names = [name.removesuffix("_lens") for name in golden.arrays if name.endswith("_lens")]
     assert names
@@ -132,7 +131,7 @@ def test_nearest_matches(golden: Golden, folder: Path, normalised: bool) -> None
             weights |= {f"{block}.direction.weight": zeros, f"{block}.direction.bias": zeros[:, 0]}
             weights |= {f"{block}.content_scale": identity[0, :1], f"{block}.direction_scale": zeros[0, :1]}
             weights |= {f"{block}.score_bias": zeros[0, :1]}
-            program = Program(CORE, golden, weights, folder, d=n, normalised=normalised)
+            program = Program(CORE, golden, weights, d=n, normalised=normalised)
             results.append(program(identity[None], x=length[None])[0])
         result = torch.stack(results)
         close(golden, result, f"{name}_weights{end}", tolerance)
@@ -146,10 +145,10 @@ ATTEND = "model attend[heads: int, head_dim: int, normalised = {}](x: seq[n, d])
 
 
 @pytest.mark.goldens("ndr", "b_*", "b2_*", "e_*", "f_*")
-def test_attention(golden: Golden, folder: Path) -> None:
+def test_attention(golden: Golden) -> None:
     text = ATTEND.format(str("l1norm" in golden.name).lower(), attention_of(golden))
     weights = attention_weights(golden, attention_of(golden).partition("[")[0])
-    program = Program(text, golden, weights, folder, **sizes(golden))
+    program = Program(text, golden, weights, **sizes(golden))
     x = golden["x"].requires_grad_()
     result = program(x, x=golden["lens"])
     close(golden, result, "out", TOLERANCE)
@@ -169,18 +168,18 @@ model layers[heads: int, head_dim: int, ff: int, steps: int, normalised: bool](x
 """
 
 
-def layers(golden: Golden, folder: Path, layer: str, begin: str = "x") -> Program:
+def layers(golden: Golden, layer: str, begin: str = "x") -> Program:
     update = ", tanh" if layer == "gated_layer" and "p_ln_update_g" not in golden else ""
     text = LAYERS.format(begin=begin, layer=layer, attend=attention_of(golden), more=update)
     steps = len(golden["states"]) if "states" in golden else 1
     statics = {**sizes(golden), "steps": steps, "normalised": "nogate" in golden.name}
     weights = layer_weights(golden, layer)
-    return Program(f"{page('data_router')}\n{text}", golden, weights, folder, "layers", **statics)
+    return Program(f"{page('data_router')}\n{text}", golden, weights, "layers", **statics)
 
 
 @pytest.mark.goldens("ndr", "c_*", "d_*", "g_*", "g2_*")
-def test_layers_with_copy_gates(golden: Golden, folder: Path) -> None:
-    program = layers(golden, folder, "gated_layer")
+def test_layers_with_copy_gates(golden: Golden) -> None:
+    program = layers(golden, "gated_layer")
     x = golden["x"].requires_grad_()
     calls = watched(program.module)
     result = program(x, x=golden["lens"])
@@ -204,9 +203,9 @@ def test_layers_with_copy_gates(golden: Golden, folder: Path) -> None:
 
 
 @pytest.mark.goldens("ndr", "i_*", "i2_*", "j_*", "k_*")
-def test_universal_layers(golden: Golden, folder: Path) -> None:
+def test_universal_layers(golden: Golden) -> None:
     placed = "pos_table" in golden
-    program = layers(golden, folder, "universal_layer", "absolute_positions(x)" if placed else "x")
+    program = layers(golden, "universal_layer", "absolute_positions(x)" if placed else "x")
     x = golden["x"].requires_grad_()
     calls = watched(program.module)
     result = program(x, x=golden["lens"])
@@ -257,7 +256,7 @@ def compare_halting(golden: Golden, module: Architecture, runs: list[list[Ledger
 
 @VARIANTS
 @pytest.mark.goldens("ndr", "h_*")
-def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str, variant: str) -> None:
+def test_halting_of_prescribed_states(golden: Golden, letter: str, variant: str) -> None:
     states = golden["states"]
     count, b, n, d = states.shape
     forward = torch.roll(torch.eye(count), 1, dims=1).to(golden.dtype)
@@ -267,7 +266,7 @@ def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str,
         "linear.weight": torch.kron(forward, torch.eye(d, dtype=golden.dtype)),
     }
     statics: dict[str, Any] = {"d": count * d, "steps": golden.number("max_steps"), "variant": variant}
-    program = Program(SCRIPTED, golden, weights, folder, epsilon=1 - float(golden["threshold"]), **statics)
+    program = Program(SCRIPTED, golden, weights, epsilon=1 - float(golden["threshold"]), **statics)
     runs = watch_tallies(program.module)
     result = program(states.permute(1, 2, 0, 3).reshape(b, n, count * d), x=golden["lens"])
     close(golden, result[..., :d], f"{letter}_out", TOLERANCE)
@@ -276,14 +275,12 @@ def test_halting_of_prescribed_states(golden: Golden, folder: Path, letter: str,
 
 @VARIANTS
 @pytest.mark.goldens("ndr", "h2_*")
-def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, variant: str) -> None:
+def test_adaptive_computation_time(golden: Golden, letter: str, variant: str) -> None:
     text = f"{page('data_router')}\n{ADAPTIVE.format(attend=PLAIN)}"
     weights = layer_weights(golden, "adaptive_layers.universal_layer")
     weights |= {"adaptive_layers.act.halt.weight": "p_w_halt", "adaptive_layers.act.halt.bias": "p_b_halt"}
     statics = {**sizes(golden), "steps": golden.number("max_steps"), "variant": variant}
-    program = Program(
-        text, golden, weights, folder, "adaptive_model", epsilon=1 - float(golden["threshold"]), **statics
-    )
+    program = Program(text, golden, weights, "adaptive_model", epsilon=1 - float(golden["threshold"]), **statics)
     x = golden["x"].requires_grad_()
     runs = watch_tallies(program.module)
     result = program(x, x=golden["lens"])
@@ -297,7 +294,7 @@ def test_adaptive_computation_time(golden: Golden, folder: Path, letter: str, va
 
 
 @pytest.mark.goldens("ndr", "l_*", "l2_*")
-def test_classifiers(golden: Golden, folder: Path) -> None:
+def test_classifiers(golden: Golden) -> None:
     rows, d = golden["p_embedding"].shape
     tokens, lengths = golden["tokens"].long(), golden["lens"].long()
     end, begin = rows - 2, rows - 1
@@ -314,7 +311,6 @@ def test_classifiers(golden: Golden, folder: Path) -> None:
         page("data_router"),
         golden,
         weights,
-        folder,
         "ndr",
         column=column,
         vocab=rows,

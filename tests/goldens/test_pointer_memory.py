@@ -1,7 +1,6 @@
 """The golden arrays of Pointer-Augmented Neural Memory against the library's `recurrent_panm` and other programs."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import archlang
 from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit
 from archlang.blocks.relational_read import RelationalRead
@@ -19,7 +17,7 @@ from archlang.tasks.dyck import allowed
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.reverse import Reverse
-from tests.goldens.golden import Calls, Golden, Program, Weights, close, network, pair, watch
+from tests.goldens.golden import Calls, Golden, Program, Weights, close, loaded, network, pair, watch
 from tests.shipped_models import load_page
 
 TOLERANCE = 1e-5
@@ -181,12 +179,11 @@ class Watched:
 the_program = pytest.mark.goldens("panm", "panm_bigru*", "panm_lstm*")
 
 
-def code_program(golden: Golden, folder: Path, scrambled: bool = False) -> Program:
+def code_program(golden: Golden, scrambled: bool = False) -> Program:
     return Program(
         CODE,
         golden,
         code_weights(golden),
-        folder,
         vocab=len(golden["p.out.b"]),
         reads=len(queries(golden)),
         network="bigru" if "p.enc.b.w_ih" in golden else "lstm",
@@ -206,13 +203,11 @@ def cases(golden: Golden) -> list[str]:
 
 
 @the_program
-def test_the_programs_model_and_its_intermediate_results(
-    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_programs_model_and_its_intermediate_results(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in cases(golden):
         bases = golden[f"{prefix}bases"].long()
         x, target = golden["x"][: len(bases)], golden["target"][: len(bases)]
-        program = code_program(golden, folder)
+        program = code_program(golden)
         watched = Watched(program.module, bases, monkeypatch)
         logits = program(x, target)
         close(golden, logits, f"{prefix}logits", TOLERANCE)
@@ -229,19 +224,17 @@ def test_the_programs_model_and_its_intermediate_results(
 
 
 @the_program
-def test_the_programs_batch_is_the_scrambled_one(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_batch_is_the_scrambled_one(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in cases(golden):
         bases = golden[f"{prefix}bases"].long()
-        program = code_program(golden, folder, scrambled=True)
+        program = code_program(golden, scrambled=True)
         Watched(program.module, bases, monkeypatch)
         logits = program(golden["x"][: len(bases)], golden["target"][: len(bases)])
         close(golden, logits, f"{prefix}logits_official_batch", TOLERANCE)
 
 
-def test_the_programs_model_has_all_weights_that_the_program_uses(folder: Path) -> None:
-    path = folder / "program.arch"
-    path.write_text(CODE, encoding="utf-8")
-    module = archlang.load(path, vocab=10, e=12, hidden=128, bits=8, pointers=2, reads=1, network="bigru")
+def test_the_programs_model_has_all_weights_that_the_program_uses() -> None:
+    module = loaded(CODE, vocab=10, e=12, hidden=128, bits=8, pointers=2, reads=1, network="bigru")
     # 34,448 of the program's 756,010 belong to unused embeddings.
     assert sum(parameter.numel() for parameter in module.parameters()) == 756_010 - 34_448
 
@@ -256,12 +249,12 @@ def test_the_librarys_panm_bigru_is_the_programs_model_on_tokens() -> None:
 
 
 @pytest.mark.goldens("panm", "panm_paper*")
-def test_the_papers_equations(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_papers_equations(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     width = len(golden["p.out.b1"])
     reads = len(parts_behind(golden, "p.m2."))
     vocab = len(golden["p.out.b2"])
     weights = paper_weights(golden)
-    program = Program(PAPER, golden, weights, folder, vocab=vocab, reads=reads, width=width, **sizes(golden))
+    program = Program(PAPER, golden, weights, vocab=vocab, reads=reads, width=width, **sizes(golden))
     watched = Watched(program.module, golden["bases"].long(), monkeypatch)
     steps = golden["logits"].shape[1]
     close(golden, program(golden["x"], torch.zeros(len(golden["x"]), steps, dtype=torch.int64)), "logits", TOLERANCE)
@@ -272,7 +265,7 @@ def test_the_papers_equations(golden: Golden, folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.goldens("panm", "pointer_unit*")
-def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pointer_trajectories(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = golden["memory"]
     width, bits = golden["p.pu0.gru.w_ih"].shape
     weights: Weights = {}
@@ -281,7 +274,7 @@ def test_pointer_trajectories(golden: Golden, folder: Path, monkeypatch: pytest.
     walks = {name.split(".")[0] for name in golden.names("base")}
     assert walks
     for walk in sorted(walks):
-        program = Program(WALK, golden, weights, folder, vocab=1, d=memory.shape[1], hidden=width // 3, bits=bits)
+        program = Program(WALK, golden, weights, vocab=1, d=memory.shape[1], hidden=width // 3, bits=bits)
         block, unit = part(program.module, "addresses"), part(program.module, "pointer_unit")
         assert isinstance(unit, PointerUnit)
         monkeypatch.setattr(block, "bases", lambda b, device, start=int(walk): torch.full((b,), start))
@@ -351,14 +344,14 @@ def test_allowed_next_brackets(golden: Golden) -> None:
 
 
 @pytest.mark.goldens("panm", "dyck*")
-def test_the_stack_network(golden: Golden, folder: Path) -> None:
+def test_the_stack_network(golden: Golden) -> None:
     weights = network("stack_rnn.cell", "srnn.p.{}", "") | pair("linear", "srnn.p.y.{}")
     for ours, theirs in (("top", "s"), ("action", "a"), ("element", "n")):
         weights |= pair(f"stack_rnn.{ours}", f"srnn.p.{theirs}.{{}}")
     width, hidden = golden["srnn.p.n.w"].shape
     vocab = len(golden.arrays["vocab"])
     # The stack is deeper than the longest string, so it never overflows.
-    program = Program(SRNN, golden, weights, folder, vocab=vocab, hidden=hidden, slots=104, width=width)
+    program = Program(SRNN, golden, weights, vocab=vocab, hidden=hidden, slots=104, width=width)
     rows, real = words(golden)
     count = len(golden["srnn.out"])
     probabilities = program(rows[:count], x=golden["len"][:count]).sigmoid()

@@ -1,6 +1,5 @@
 """Two official blocks of RWKV-7 against the library's page."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,7 +84,7 @@ def library(by_position: bool) -> str:
 
 @pytest.mark.goldens("modern", "rwkv7_blocks")
 @pytest.mark.parametrize("by_position", [True, False], ids=["page", "chunks"])
-def test_the_layers_of_rwkv_7(golden: Golden, folder: Path, by_position: bool) -> None:
+def test_the_layers_of_rwkv_7(golden: Golden, by_position: bool) -> None:
     x, expected_layers = golden["in.x"], golden["out.layers"]
     d, attention = x.shape[-1], "p.layer1.att"
     ranks = {"decay": "w", "rate": "a", "value": "v", "gate": "g"}
@@ -95,7 +94,7 @@ def test_the_layers_of_rwkv_7(golden: Golden, folder: Path, by_position: bool) -
     def run(layers: int) -> Tensor:
         text = library(by_position) + LAYERS
         weights = all_weights(golden, layers)
-        return Program(text, golden, weights, folder, "layers", d=d, layers=layers, **statics)(x)
+        return Program(text, golden, weights, "layers", d=d, layers=layers, **statics)(x)
 
     torch.testing.assert_close(run(1), expected_layers[0], atol=TOLERANCE, rtol=0, check_dtype=False)
     o = run(len(expected_layers))

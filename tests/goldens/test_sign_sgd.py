@@ -25,8 +25,8 @@ recipe trial {
 
 
 @pytest.mark.goldens("modern", "trm_puzzle_signsgd")
-def test_the_rows_of_a_batch_move(golden: Golden, folder: Path) -> None:
-    program = folder / "program.arch"
+def test_the_rows_of_a_batch_move(golden: Golden, tmp_path: Path) -> None:
+    program = tmp_path / "program.arch"
     rate, decay = (float(golden.arrays[f"cfg.{name}"]) for name in ("lr", "weight_decay"))
     program.write_text(PROGRAM.replace("LR", repr(rate)).replace("DECAY", repr(decay)), encoding="utf-8")
     rows, d = golden["in.weights"].shape

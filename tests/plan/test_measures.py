@@ -133,13 +133,6 @@ def test_a_claim_at_the_weight_of_an_unknown_loss_is_reported() -> None:
     assert (diagnostic.code, diagnostic.remedy) == ("E0617", "did you mean `size`?")
 
 
-def test_another_word_for_the_weight_of_a_loss_is_corrected() -> None:
-    (diagnostic,) = check_text(SIZED + recipe(", loss.size = 0.1"))
-    assert (diagnostic.code, diagnostic.remedy) == ("E0301", "here it is called `losses.size`")
-    assert diagnostic.is_safe
-    assert not check_text(apply_edits(diagnostic.span.source.text, diagnostic.edits))
-
-
 def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_loss() -> None:
     model = """model small(x: tokens[n]) -> logits[classes] {
     h = embed[4](x)
@@ -194,11 +187,6 @@ def test_a_setting_of_the_loss_without_meaning_for_numbers_is_reported(setting: 
         (recipe() + TABLE % "test.accuracy at test.length = 8", "8", "the values of `length` are 9, 10"),
         (recipe(rest='claim test.accuracy[60] = 1.0 from "p"'), "60", "the values of `length` are 9, 10"),
         (recipe(rest='claim test.accuracy[six] = 1.0 from "p"'), "six", "not an integer"),
-        (
-            recipe(rest='vary task.test in [9..9, 11..12] claim test.accuracy[10] = 1.0 from "p"'),
-            "10",
-            "the value of `length` is 9",
-        ),
         (
             recipe(task="parity") + TABLE % "test.accuracy[6000]",
             "6000",

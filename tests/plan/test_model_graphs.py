@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from archlang.errors.log import DiagnosticLog
 from archlang.graph.graph import Graph
 from archlang.plan.model_graphs import ModelGraphs
@@ -65,15 +63,3 @@ def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
     assert first is second
     assert library != first
     assert other != library
-
-
-def test_a_graph_is_searched_for_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[Graph] = []
-
-    def search(graph: Graph) -> bool:
-        searched.append(graph)
-        return True
-
-    monkeypatch.setattr("archlang.plan.model_graphs.may_have_weights", search)
-    graphs(tmp_path, "m", "m", "m")
-    assert len(searched) == 1

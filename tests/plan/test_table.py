@@ -322,8 +322,6 @@ def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file
         ('row "a" small\n columns test.accuracy at model.d in 1..20_000', "E0615"),
         ('row "a" small\n columns test.accuracy at task.orde in [forward]', "E0312"),
         ('row "a" small\n columns test.accuracy at task.order in [forward, forward]', "E0611"),
-        ('row "a" small\n column "c" test.accuracy\n column "d" test.accuracy', "E0611"),
-        ('row "a" small\n column "c" test.accuracy[9]\n column "d" test.accuracy[9]', "E0611"),
     ],
 )
 def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file: Path, body: str, code: str) -> None:
@@ -337,12 +335,6 @@ def test_a_mistake_in_claims_columns_or_the_best_is_reported_before_any_run(file
     [
         ("", "E0610", "t", "the table `t` has no column"),
         ("columns test.accuracy at task.order in []", "E0310", "[]", "no values to vary"),
-        (
-            'column "c" test.accuracy',
-            "E0632",
-            "claims 1, 1",
-            "the row “a” and 1 other row claim 2 numbers, and the table has 1 column",
-        ),
     ],
 )
 def test_a_column_that_is_missing_is_one_mistake_however_many_rows_claim_numbers(
@@ -377,16 +369,6 @@ def test_a_setting_of_a_column_that_is_no_group_has_the_likeliest_remedy(file: P
     table = f'table t {{\n row "a" small\n column "b" test.accuracy at {path} = 9\n}}\n'
     (mistake,) = check(written(file, MODEL + table))
     assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
-
-
-@pytest.mark.parametrize(
-    "line", ["vary model.d in [8, 16, 16]", "search train.lr in [1e-3, 0.001]", "vary seed in [1, 1]"]
-)
-def test_a_value_that_is_listed_twice_is_warned_of_once(file: Path, line: str) -> None:
-    text = f"{MODEL}recipe twice from other {{ {line} }}\nrecipe again from twice {{ train sgd }}\n"
-    (mistake,) = check(written(file, text))
-    assert (mistake.code, mistake.span.text) == ("W0206", line.rpartition(",")[2].strip(" ]"))
-    assert check(written(file, apply_edits(text, mistake.edits))) == ()
 
 
 AVERAGED = """
@@ -463,7 +445,6 @@ def averaging(file: Path, averages: str) -> list[str]:
     [
         ('"Smal" claims 0.4', ["E0636 `lengths` has no row “Smal”; did you mean “Small”?"]),
         ('"Large" small', ["E0636 `lengths` has no row “Large”; its rows are “Other”, “Small”"]),
-        ('"Smal" absent "its model was not published" claims 0.4', []),
         ('"Other work" claims 0.4', []),
     ],
 )
@@ -509,30 +490,6 @@ def test_a_row_of_averages_alone_has_no_settings(file: Path, row: str, word: str
 def test_a_table_of_averages_is_not_averaged(file: Path, averages: str, tables: str) -> None:
     remedy = "contains averages, which are not averaged again; name a table whose columns are metrics"
     assert averaging(file, averages) == [f"E0634 the table `{table}` {remedy}" for table in tables]
-
-
-CLAIM = 'claim test.accuracy = 0.9 at task.order = forward from "p"'
-
-
-@pytest.mark.parametrize(
-    ("claim", "table", "expected"),
-    [
-        (CLAIM, '"p" { row "A" one claims 0.5 column "C" test.accuracy at task.order = forward }', ["E0637"]),
-        (CLAIM, '"p" { row "A" one claims 0.5 column "C" test.accuracy at task.order = backward }', []),
-        (CLAIM, '"p" { row "A" one claims 0.9 column "C" test.accuracy at task.order = forward }', []),
-        (CLAIM, '"q" { row "A" one claims 0.5 column "C" test.accuracy at task.order = forward }', []),
-        (CLAIM, '"p" { row "A" one claims median 0.5 column "C" test.accuracy }', []),
-        (CLAIM + CLAIM.replace("0.9", "\n0.8"), "", ["E0637"]),
-        (CLAIM + CLAIM.replace("0.9 at task.order = forward", "\n0.8"), "", []),
-        ("", '"p" { row "A" one claims 0.5 row "A, rerun" one claims 0.6 column "C" test.accuracy }', []),
-    ],
-)  # fmt: skip
-def test_a_source_claims_one_number_for_a_result(file: Path, claim: str, table: str, expected: list[str]) -> None:
-    claim = claim.replace("claim", "\nclaim")
-    recipe = (
-        f"recipe one {{ task ctl model small train adamw[steps = 3] vary task.order in [forward, backward]{claim} }}"
-    )
-    assert codes(written(file, f"{MODEL}{recipe}\n" + (f"table t from {table}" if table else ""))) == expected
 
 
 def test_an_average_of_an_unknown_table_is_reported(file: Path) -> None:
@@ -586,27 +543,3 @@ def test_the_errors_of_a_table_are_not_those_of_the_next(file: Path) -> None:
     with pytest.raises(ProgramError):
         planner.plan(file, "wrong")
     assert planner.plan(file, "results").name == "results"
-
-
-@pytest.mark.parametrize(
-    ("columns", "place"),
-    [
-        ("columns test.accuracy at task.test in [9..9, 10..10, 11..11]", "task.test"),
-        ('column "a" test.accuracy column "b" test.accuracy at task.test_size = 50', "task.test_size"),
-        ("columns test.accuracy at test.length in [9, 10]", None),
-        ('column "a" test.accuracy at task.test_size = 50', None),
-        ("columns test.accuracy at task.order in [forward, backward]", None),
-    ],
-)
-def test_columns_that_train_again_for_other_test_items_are_warned_of(
-    file: Path, columns: str, place: str | None
-) -> None:
-    written(
-        file,
-        MODEL
-        + f'table t {{ row "Small" small {columns} }}\n'.replace(" column ", "\n column ").replace(
-            " columns ", "\n columns "
-        ),
-    )
-    found = [(diagnostic.code, diagnostic.span.text) for diagnostic in check(file)]
-    assert found == ([] if place is None else [("W0210", place)])

@@ -29,10 +29,6 @@ def only(text: str) -> Diagnostic:
     return diagnostic
 
 
-def places(diagnostic: Diagnostic) -> list[str]:
-    return [label.span.text for label in diagnostic.labels]
-
-
 @pytest.mark.parametrize(("ids", "features"), [(3, "3"), (3, "k"), (8, "8")])
 def test_a_side_input_with_its_features_fits(tmp_path: Path, ids: int, features: str) -> None:
     file = tmp_path / "sorter.arch"
@@ -41,57 +37,73 @@ def test_a_side_input_with_its_features_fits(tmp_path: Path, ids: int, features:
     assert types == ["tokens[n, 12]", f"seq[n, {ids}]", "tokens[m, 12]"]
 
 
-def test_a_side_input_of_another_width_points_at_both() -> None:
-    diagnostic = only(SORTER.format(k=4) + recipe("id_sort[id_size = 3]", "sorter"))
+ONE = "model m[d = 8]({}) -> {} {{ return {} }}"
+PAIRS = 'extern block pairs(q: seq[n, d], k: seq[m, e]) -> map[n, m] python "x:Y"\n'
+PAIR = """
+model m[d = 8]({source}, target: tokens[m]) -> logits[m, vocab] {{
+    return linear[vocab](embed[d](target) + linear[d](embed[d](target)))
+}}
+"""
+MISFITS = {
+    "a side input of another width": (
+        SORTER.format(k=4), "id_sort[id_size = 3]",
+        "its field `id` has 3 features at each position, and the model takes `seq[n, 4]`",
+        ["id: seq[n, 4]", "id: seq[n, id_size]"],
+    ),
+    "tokens where the task has numbers": (
+        SORTER.replace("seq[n, {k}]", "tokens[n]").replace("linear[d](id)", "embed[d](id)").format(), "id_sort",
+        "its field `id` is `seq`, and the model takes `tokens[n, 12]`",
+        ["id: tokens[n]", "id: seq[n, id_size]"],
+    ),
+    "two lengths as one": (
+        ONE.format(
+            "source: tokens[n], target: tokens[n]", "logits[n, vocab]",
+            "linear[vocab](embed[d](source) + embed[d](target))",
+        ), "copy",
+        "its fields `source` and `target` differ in length, and the model gives both the length `n`",
+        ["target: tokens[n]", "target: tokens[m]"],
+    ),
+    "other features than the task scores": (
+        ONE.format("x: tokens[n]", "logits[n, 3]", "linear[3](embed[d](x))"), "dyck[pairs = 2]",
+        "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`",
+        ["logits[n, 3]", "logits[n, vocab]"],
+    ),
+    "a result for the sample": (
+        ONE.format("x: tokens[n]", "logits[classes]", "linear[classes](last(embed[d](x)))"), "bucket_sort",
+        "the task scores `logits[n, 5]`, and the model gives `vec[5]`",
+        ["logits[classes]", "logits[n, classes]"],
+    ),
+    "too few inputs": (
+        PAIR.format(source="source: tokens[n]"), "priority_sort",
+        "the task has the fields `source`, `priority`, `target`, and the model takes 2",
+        ["logits[m, vocab]", "logits[m, vocab]"],
+    ),
+    "a vocabulary of the source": (
+        PAIR.format(source="source: tokens[n]"), "scan[joint = false]",
+        "its field `source` has a vocabulary of 15, and the model takes one of 7",
+        ["source: tokens[n]", "source: tokens[n, words]"],
+    ),
+    "classes where the answers are positions": (
+        ONE.format("x: tokens[n]", "logits[n, vocab]", "linear[vocab](embed[d](x))"), "argsort",
+        "the task scores `logits[n, n]`, and the model gives `seq[n, 64]`",
+        ["logits[n, vocab]", "logits[n, n]"],
+    ),
+    "positions where the answers are classes": (
+        PAIRS + ONE.format("x: tokens[n]", "logits[n, n]", "pairs(embed[d](x), embed[d](x))"), "bucket_sort",
+        "the task scores `logits[n, 5]`, and the model gives `map[n, n]`",
+        ["logits[n, n]", "logits[n, classes]"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "task", "message", "places"), MISFITS.values(), ids=MISFITS)
+def test_a_model_that_does_not_fit_its_task_points_at_both(
+    model: str, task: str, message: str, places: list[str]
+) -> None:
+    diagnostic = only(model + recipe(task, "sorter" if "sorter" in model else "m"))
     assert diagnostic.code == "E0416"
-    assert "its field `id` has 3 features at each position, and the model takes `seq[n, 4]`" in diagnostic.message
-    assert places(diagnostic) == ["id: seq[n, 4]", "id: seq[n, id_size]"]
-
-
-def test_tokens_where_the_task_has_numbers_point_at_both() -> None:
-    diagnostic = only(
-        "model m[d = 8](source: tokens[n], id: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
-        " return linear[vocab](embed[d](target)) }" + recipe("id_sort", "m")
-    )
-    assert "its field `id` is `seq`, and the model takes `tokens[n, 12]`" in diagnostic.message
-    assert places(diagnostic) == ["id: tokens[n]", "id: seq[n, id_size]"]
-
-
-def test_two_lengths_of_a_task_are_not_one_length_of_the_model() -> None:
-    diagnostic = only(
-        "model m[d = 8](source: tokens[n], target: tokens[n]) -> logits[n, vocab] {"
-        " return linear[vocab](embed[d](source) + embed[d](target)) }" + recipe("copy", "m")
-    )
-    assert (
-        "its fields `source` and `target` differ in length, and the model gives both the length `n`"
-        in diagnostic.message
-    )
-    assert places(diagnostic) == ["target: tokens[n]", "target: tokens[m]"]
-
-
-def test_the_result_has_as_many_features_as_the_task_scores() -> None:
-    diagnostic = only(
-        "model m[d = 8](x: tokens[n]) -> logits[n, 3] { return linear[3](embed[d](x)) }"
-        + recipe("dyck[pairs = 2]", "m")
-    )
-    assert "the task scores `logits[n, 4]`, and the model gives `seq[n, 3]`" in diagnostic.message
-    assert places(diagnostic) == ["logits[n, 3]", "logits[n, vocab]"]
-
-
-def test_a_result_for_the_sample_does_not_fit_a_task_that_scores_each_position() -> None:
-    diagnostic = only(
-        "model m[d = 8](x: tokens[n]) -> logits[classes] { return linear[classes](last(embed[d](x))) }"
-        + recipe("bucket_sort", "m")
-    )
-    assert "the task scores `logits[n, 5]`, and the model gives `vec[5]`" in diagnostic.message
-
-
-def test_a_model_with_too_few_inputs_is_refused_with_the_fields_of_the_task() -> None:
-    diagnostic = only(
-        "model m[d = 8](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {"
-        " return linear[vocab](embed[d](target)) }" + recipe("priority_sort", "m")
-    )
-    assert "the task has the fields `source`, `priority`, `target`, and the model takes 2" in diagnostic.message
+    assert message in diagnostic.message
+    assert [label.span.text for label in diagnostic.labels] == places
 
 
 @pytest.mark.parametrize("task", ["copy", "dyck", "mqar"])
@@ -105,27 +117,11 @@ def test_a_model_that_reads_the_answer_is_refused(task: str) -> None:
     assert f"`{task}` asks it to predict" in diagnostic.message
 
 
-PAIR = """
-model m[d = 8]({source}, target: tokens[m]) -> logits[m, vocab] {{
-    return linear[vocab](embed[d](target) + linear[d](embed[d](target)))
-}}
-"""
-
-
-def test_a_source_with_its_own_vocabulary_needs_a_model_that_takes_it() -> None:
-    diagnostic = only(PAIR.format(source="source: tokens[n]") + recipe("scan[joint = false]", "m"))
-    assert "its field `source` has a vocabulary of 15, and the model takes one of 7" in diagnostic.message
-    assert places(diagnostic) == ["source: tokens[n]", "source: tokens[n, words]"]
-
-
 @pytest.mark.parametrize("task", ["scan[joint = false]", "scan[joint = true]", "copy"])
 def test_a_model_that_leaves_the_words_to_the_task_fits_all(tmp_path: Path, task: str) -> None:
     file = tmp_path / "pair.arch"
     file.write_text(PAIR.format(source="source: tokens[n, words]") + recipe(task, "m"))
     assert plan_recipe(file).model == "m"
-
-
-PAIRS = 'extern block pairs(q: seq[n, d], k: seq[m, e]) -> map[n, m] python "x:Y"\n'
 
 
 def test_a_score_for_each_pair_fits_a_task_whose_answers_are_positions(tmp_path: Path) -> None:
@@ -138,29 +134,12 @@ def test_a_score_for_each_pair_fits_a_task_whose_answers_are_positions(tmp_path:
     }
 
 
-def test_scores_of_classes_do_not_fit_a_task_whose_answers_are_positions() -> None:
-    diagnostic = only(
-        "model m[d = 8](x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[d](x)) }"
-        + recipe("argsort", "m")
-    )
-    assert "the task scores `logits[n, n]`, and the model gives `seq[n, 64]`" in diagnostic.message
-
-
 def test_numbers_of_positions_fit_a_task_of_regression_and_one_number_does_not() -> None:
     settings = "model m(x: seq[n, size]) -> {result} {{ return {value} }}"
     task = recipe("in_context_regression", "m")
     assert not check_text(settings.format(result="seq[n, 1]", value="linear[1](x)") + task)
     diagnostic = only(settings.format(result="vec[1]", value="mean(linear[1](x))") + task)
     assert "the task scores `seq[n, 1]`, and the model gives `vec[1]`" in diagnostic.message
-
-
-def test_scores_of_positions_do_not_fit_a_task_of_classes() -> None:
-    diagnostic = only(
-        PAIRS
-        + "model m[d = 8](x: tokens[n]) -> logits[n, n] { return pairs(embed[d](x), embed[d](x)) }"
-        + recipe("bucket_sort", "m")
-    )
-    assert "the task scores `logits[n, 5]`, and the model gives `map[n, n]`" in diagnostic.message
 
 
 @pytest.mark.parametrize("scored", ["classes", "logits", "prob", "logits[n, 2, classes]", "logits[classes]", "prob[n]"])

@@ -19,6 +19,7 @@ from archlang.cli.app import app
 from archlang.reports.charts import Chart, Curve, chart_svg, draw, metric_chart
 from archlang.reports.run_report import RunReport
 from archlang.train.record.mistakes import RunError
+from tests.tiny_run import TASK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +32,7 @@ model tiny[d = 8](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 4, every = 2]
     claim test.accuracy[5] = 0.97 ± 0.02 from "somebody, Table 1"
@@ -44,7 +43,7 @@ table both {
     column "5" test.accuracy[5]
     column "6" test.accuracy[6]
 }
-"""
+""".replace("TASK", TASK)
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +105,12 @@ def test_a_noisy_curve_is_smoothed_before_its_points_and_named_in_a_legend() -> 
     assert [text.get_text() for text in legend.get_texts()] == ["train"]
 
 
+def charts_of(place: Path) -> dict[str, Chart]:
+    return {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+
+
 def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
+    charts = charts_of(place)
     lines = [json.loads(text) for text in (place / "run" / "metrics.jsonl").read_text().splitlines()]
     train = next(curve for curve in charts["Loss"].curves if curve.name == "train")
     assert list(train.y) == [line["loss"] for line in lines if "split" not in line]
@@ -116,8 +119,7 @@ def test_curves_are_the_lines_of_metrics_jsonl(place: Path) -> None:
 
 
 def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
-    chart = charts["accuracy by length"]
+    chart = charts_of(place)["accuracy by length"]
     results = json.loads((place / "run" / "results.json").read_text())
     test = next(curve for curve in chart.curves if curve.name == "test")
     assert list(test.x) == [5, 6]
@@ -127,8 +129,7 @@ def test_accuracy_by_length_shades_the_trained_range(place: Path) -> None:
 
 
 def test_mean_steps_by_length_are_those_of_results_json(place: Path) -> None:
-    charts = {chart.title: chart for chart in RunReport.read(place / "run").charts()}
-    values = [y for curve in charts["Mean steps by length"].curves for y in curve.y]
+    values = [y for curve in charts_of(place)["Mean steps by length"].curves for y in curve.y]
     assert values
     assert all(0 <= value <= 3 for value in values)
     results = json.loads((place / "run" / "results.json").read_text())

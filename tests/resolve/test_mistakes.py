@@ -40,7 +40,6 @@ IF = """block b[{}](h: seq[n, d]) -> seq[n, d] {{
             RECIPE.format("", "").replace("ctl", "ctl[train = 1 - 5]"),
             RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
         ),
-        (BLOCK.format("weigh(h, softmax_keys(scores(h, h)))"), BLOCK.format("weigh(softmax_keys(scores(h, h)), h)")),
         (BLOCK.format("h").replace("h: seq[n, d]", "h: seq[b, n, d]"), BLOCK.format("h")),
     ],
 )
@@ -56,11 +55,6 @@ def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:
         (BLOCK.format("relu(h) when d == many else h"), "E0313", "declare it as a static"),
         (BLOCK.format("relu(h) when d in [1, many] else h"), "E0313", "declare it as a static"),
         (RECIPE.format("", ", clip = None"), "E0313", "write a number such as `0.1`, or leave the static out"),
-        (
-            RECIPE.format("", "").replace("    task", "    vary model in [m, m]\n    task"),
-            "E0312",
-            "name a static, as in `model.…`",
-        ),
         (RECIPE.format("", ", dropout = 0.1"), "E0301", "`adamw` has"),
         (RECIPE.format("", ", select = valid.accuracy[6]"), "E0307", "write `valid.accuracy`"),
         (IF.format("g = true", 'g == "true"'), "E0303", "write `true` or `false`"),

@@ -52,8 +52,3 @@ def _check(program: Compiled, seed: int, name: str) -> Failure | None:
 
 def _failure(name: str, error: Exception) -> Failure:
     return Failure(name, type(error).__name__, str(error))
-
-
-def is_refused(text: str) -> bool:
-    """Whether `check` rejects a program."""
-    return isinstance(compile_text(text), Refused)

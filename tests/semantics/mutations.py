@@ -5,7 +5,6 @@ import re
 
 _BOUND = re.compile(r"^ *(\w+) (?:=|<-) ", re.MULTILINE)
 _LOOP = re.compile(r"\s*(?:\w+ = )?(?:repeat|stack|scan|experts)\b[^{}]*\{")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 # Small numbers, which keep programs fast.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
 _REMOVABLE = (
@@ -31,7 +30,7 @@ def mutated(text: str, chance: random.Random) -> str:
     """Returns a program after one to three edits."""
     for _ in range(chance.choice((1, 1, 2, 3))):
         edit = chance.choice(
-            (_renamed, _renamed, _renumbered, _without, _duplicated, _wrapped, _enclosed, _swapped, _dropped)
+            (_renamed, _renamed, _renumbered, _without, _enclosed, _enclosed, _rearranged, _rearranged, _rearranged)
         )
         text = edit(text, chance)
     return text
@@ -40,11 +39,7 @@ def mutated(text: str, chance: random.Random) -> str:
 def _renamed(text: str, chance: random.Random) -> str:
     """Replaces one name by another name of the program."""
     names = _names(text)
-    places = list(re.finditer(rf"\b(?:{'|'.join(map(re.escape, names))})\b", text))
-    if not places:
-        return text
-    place = chance.choice(places)
-    return f"{text[: place.start()]}{chance.choice(names)}{text[place.end() :]}"
+    return _replaced(text, rf"\b(?:{'|'.join(map(re.escape, names))})\b", chance.choice(names), chance)
 
 
 def _names(text: str) -> list[str]:
@@ -52,48 +47,27 @@ def _names(text: str) -> list[str]:
 
 
 def _renumbered(text: str, chance: random.Random) -> str:
-    numbers = list(_NUMBER.finditer(text))
-    if not numbers:
-        return text
-    number = chance.choice(numbers)
-    return text[: number.start()] + chance.choice(_NUMBERS) + text[number.end() :]
+    return _replaced(text, r"(?<![\w.])\d+(?![\w.])", chance.choice(_NUMBERS), chance)
 
 
 def _without(text: str, chance: random.Random) -> str:
     """The program without some words at one place."""
-    gone = chance.choice(_REMOVABLE)
-    places = [match.start() for match in re.finditer(re.escape(gone), text)]
+    return _replaced(text, re.escape(chance.choice(_REMOVABLE)), "", chance)
+
+
+def _replaced(text: str, pattern: str, replacement: str, chance: random.Random) -> str:
+    """Replaces one match of a pattern."""
+    places = list(re.finditer(pattern, text))
     if not places:
         return text
     place = chance.choice(places)
-    return text[:place] + text[place + len(gone) :]
-
-
-def _duplicated(text: str, chance: random.Random) -> str:
-    """Repeats a statement at a random place."""
-    lines = text.split("\n")
-    plain = _plain(lines)
-    if plain:
-        lines.insert(chance.choice(plain), lines[chance.choice(plain)])
-    return "\n".join(lines)
-
-
-def _wrapped(text: str, chance: random.Random) -> str:
-    """Moves an update into a loop or an `if`."""
-    lines = text.split("\n")
-    moves = [index for index, line in enumerate(lines) if "<-" in line and "{" not in line]
-    if not moves:
-        return text
-    index = chance.choice(moves)
-    head = chance.choice(_HEADS).format(state=lines[index].split("<-")[0].strip())
-    lines[index] = f"{head} {{\n{lines[index]}\n}}"
-    return "\n".join(lines)
+    return f"{text[: place.start()]}{replacement}{text[place.end() :]}"
 
 
 def _enclosed(text: str, chance: random.Random) -> str:
-    """Moves a loop with its body into another loop or an `if`."""
+    """Moves an update, or a loop with its body, into a loop or an `if`."""
     lines = text.split("\n")
-    heads = [index for index, line in enumerate(lines) if _LOOP.match(line)]
+    heads = [index for index, line in enumerate(lines) if _LOOP.match(line) or ("<-" in line and "{" not in line)]
     if not heads:
         return text
     first = last = chance.choice(heads)
@@ -109,24 +83,17 @@ def _enclosed(text: str, chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-def _swapped(text: str, chance: random.Random) -> str:
-    """Exchanges two statements."""
+def _rearranged(text: str, chance: random.Random) -> str:
+    """Repeats, exchanges or removes statements of one line."""
     lines = text.split("\n")
-    plain = _plain(lines)
+    plain = [index for index, line in enumerate(lines) if line.strip() and not set(line) & set("{}")]
     if plain:
         first, second = chance.choice(plain), chance.choice(plain)
-        lines[first], lines[second] = lines[second], lines[first]
+        match chance.randrange(3):
+            case 0:
+                lines.insert(first, lines[second])
+            case 1:
+                lines[first], lines[second] = lines[second], lines[first]
+            case _:
+                del lines[first]
     return "\n".join(lines)
-
-
-def _dropped(text: str, chance: random.Random) -> str:
-    lines = text.split("\n")
-    plain = _plain(lines)
-    if plain:
-        del lines[chance.choice(plain)]
-    return "\n".join(lines)
-
-
-def _plain(lines: list[str]) -> list[int]:
-    """Returns the indices of the lines that are a whole statement."""
-    return [index for index, line in enumerate(lines) if line.strip() and not set(line) & set("{}")]

@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
+from random import Random
 
 import pytest
 
@@ -11,8 +12,8 @@ from archlang.resolve.library import block_names
 from tests.semantics.compiled import Compiled, compile_text
 from tests.semantics.failures import failures
 from tests.semantics.generator import program
-from tests.semantics.kinds import KINDS
 from tests.semantics.leaky import leaky
+from tests.semantics.mutations import mutated
 from tests.semantics.properties import PROPERTIES
 from tests.semantics.shrinker import shrink
 
@@ -69,6 +70,9 @@ CONSTRUCTS = {
 }
 
 
+KINDS: dict[str, Callable[[int], str]] = {
+    "typed": program, "mutated": lambda seed: mutated(program(seed), Random(seed)), "leaky": leaky,
+}  # fmt: skip
 # Leaky programs test causality; the other properties show nothing that other programs do not.
 NAMES = {"typed": PROPERTIES, "mutated": PROPERTIES, "leaky": ("causal", "decoding")}
 

@@ -3,6 +3,8 @@
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
 from operator import add, eq, mul
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,6 +115,24 @@ def vars_of(task: Task | ShippedTask) -> dict[str, object]:
 def replace(task: Shipped, **statics: object) -> Shipped:
     """Returns the task with other statics."""
     return type(task)(**{**vars_of(task), **statics})
+
+
+@cache
+def generated(task: Any, split: str, seed: int = 0) -> Split:  # Any: a shipped task, which alone can be hashed
+    items: Split = task.generate(split, seed)
+    return items
+
+
+@cache
+def words_of(task: Any, split: str, seed: int = 0, field: str = "x") -> list[tuple[str, ...]]:  # Any: as above
+    """Returns the words of each item of a generated split."""
+    x = generated(task, split, seed).inputs[field]
+    words = [task.vocabulary[token] for token in x.values.tolist()]
+    return [tuple(words[start:stop]) for start, stop in pairwise(x.offsets.tolist())]
+
+
+def rows_of(ragged: Ragged) -> list[list[int]]:
+    return [ragged[index].tolist() for index in range(len(ragged))]
 
 
 def answers_of(split: Split) -> Ragged:

@@ -2,15 +2,13 @@
 
 import random
 from collections import Counter
-from functools import cache
 
 import numpy as np
 import pytest
 
 from archlang.tasks.arithmetic import Arithmetic
-from archlang.tasks.kit.split import Split
 from archlang.types.statics import Interval
-from tests.tasks.every import replace
+from tests.tasks.every import generated, replace, words_of
 
 SMALL = Arithmetic(train_size=3_000, iid_size=400, valid_size=100, test_size=60, begin_end=False)
 
@@ -29,23 +27,17 @@ def read(text: str) -> tuple[int, int]:
     raise AssertionError(text)
 
 
-def texts(task: Arithmetic, items: Split) -> list[str]:
-    x = items.inputs["x"]
-    return ["".join(task.vocabulary[token] for token in x[index]) for index in range(len(x))]
-
-
-@cache
-def generated(split: str) -> Split:
-    return SMALL.generate(split, 0)
+def texts(split: str) -> list[str]:
+    return list(map("".join, words_of(SMALL, split)))
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())
 def test_values_and_depths_of_short_items_agree_with_a_slow_parser(split: str) -> None:
-    items = texts(SMALL, generated(split))
+    items = texts(split)
     assert max(map(len, items)) <= 50
     parsed = [read(text) for text in items]
-    assert [value for value, _ in parsed] == np.asarray(generated(split).targets).tolist()
-    assert [depth for _, depth in parsed] == generated(split).groups["depth"].tolist()
+    assert [value for value, _ in parsed] == np.asarray(generated(SMALL, split).targets).tolist()
+    assert [depth for _, depth in parsed] == generated(SMALL, split).groups["depth"].tolist()
 
 
 def test_the_published_counts_and_share_of_zeros() -> None:
@@ -64,14 +56,14 @@ def test_the_published_counts_and_share_of_zeros() -> None:
 def test_train_has_every_operation_on_two_digits() -> None:
     single = [
         text
-        for text, depth in zip(texts(SMALL, generated("train")), generated("train").groups["depth"], strict=True)
+        for text, depth in zip(texts("train"), generated(SMALL, "train").groups["depth"], strict=True)
         if depth == 1
     ]
     assert sorted(single) == sorted(f"({a}{op}{b})" for op in "+*" for a in range(10) for b in range(10))
 
 
 def test_digits_and_operations_are_uniform() -> None:
-    counts = Counter("".join(texts(SMALL, generated("train"))))
+    counts = Counter("".join(texts("train")))
     assert abs(counts["+"] / (counts["+"] + counts["*"]) - 0.5) < 0.02
     digits = np.array([counts[digit] for digit in "0123456789"])
     assert np.allclose(digits / digits.sum(), 0.1, atol=0.01)
@@ -97,7 +89,7 @@ def test_lengths_have_the_distribution_of_one_by_one_sampling(
 ) -> None:
     rng = random.Random(0)
     theirs = [(len(text), read(text)[1]) for text in (drawn(rng, probability, low, high) for _ in range(6_000))]
-    ours = generated(split)
+    ours = generated(SMALL, split)
     depth = high
     expected = np.array([length for length, reached in theirs if reached == depth and length <= 50])
     lengths = ours.inputs["x"].lengths[ours.groups["depth"] == depth]

@@ -1,15 +1,12 @@
 """Compositional table lookup agrees with the published set and with a slow lookup."""
 
-from functools import cache
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit.split import Split
 from archlang.types.statics import Interval
-from tests.tasks.every import replace
+from tests.tasks.every import generated, replace, words_of
 
 SMALL = Ctl(
     symbols=4, functions=4, new_functions=0, reserved=0, train=Interval(1, 4), valid=Interval(5, 5),
@@ -19,18 +16,6 @@ TABLES = {
     "a": "61570423", "b": "65732041", "c": "15730462", "d": "42150736", "e": "75640321", "f": "46032571",
     "g": "51042673", "h": "23014567", "i": "65042371", "j": "74253106", "k": "46213057",
 }  # fmt: skip
-
-
-@cache
-def generated(task: Ctl, split: str, seed: int = 0) -> Split:
-    return task.generate(split, seed)
-
-
-@cache
-def texts(task: Ctl, split: str, seed: int = 0) -> list[tuple[str, ...]]:
-    x = generated(task, split, seed).inputs["x"]
-    words, offsets = [task.vocabulary[token] for token in x.values.tolist()], x.offsets.tolist()
-    return [tuple(words[start:stop]) for start, stop in pairwise(offsets)]
 
 
 def looked_up(words: tuple[str, ...], order: str) -> int:
@@ -49,7 +34,7 @@ def test_every_label_agrees_with_the_tables(order: str, split: str) -> None:
     task = Ctl(order=order)
     targets = generated(task, split, seed=1).targets
     assert isinstance(targets, np.ndarray)
-    for words, target in zip(texts(task, split, seed=1), targets.tolist(), strict=True):
+    for words, target in zip(words_of(task, split, seed=1), targets.tolist(), strict=True):
         assert looked_up(words, order) == target
 
 
@@ -67,7 +52,7 @@ def test_the_published_train_set_has_the_published_counts() -> None:
     items = generated(Ctl(), "train")
     lengths = np.bincount(items.groups["length"])
     assert len(items) == 53_704
-    assert len(set(texts(Ctl(), "train"))) == 53_224
+    assert len(set(words_of(Ctl(), "train"))) == 53_224
     assert lengths[:2].tolist() == [0, 568]
     # Published: about 420, 3,770, 20,900 and 28,000.
     assert np.allclose(lengths[2:], [420, 3_770, 20_900, 28_000], rtol=0.06)
@@ -83,34 +68,34 @@ def test_ids_are_the_published_ones() -> None:
 
 
 def test_without_begin_and_end_only_symbols_and_functions_remain() -> None:
-    bare, full = texts(replace(SMALL, begin_end=False), "test"), texts(SMALL, "test")
+    bare, full = words_of(replace(SMALL, begin_end=False), "test"), words_of(SMALL, "test")
     assert bare == [words[1:-1] for words in full]
 
 
 def test_forward_is_the_mirror_image_of_backward() -> None:
-    forward = texts(replace(SMALL, order="forward"), "iid")
-    backward = texts(replace(SMALL, order="backward"), "iid")
+    forward = words_of(replace(SMALL, order="forward"), "iid")
+    backward = words_of(replace(SMALL, order="backward"), "iid")
     assert [words[::-1] for words in backward] == [("[E]", *words[1:-1], "[B]") for words in forward]
 
 
 def test_new_functions_occur_only_alone() -> None:
-    new = [words for words in texts(Ctl(), "train") if {"j", "k"} & set(words)]
+    new = [words for words in words_of(Ctl(), "train") if {"j", "k"} & set(words)]
     assert len(new) == 2 * 8 * 31
     assert all(len(words) == 4 for words in new)
-    assert not any({"j", "k"} & set(words) for split in ("iid", "valid", "test") for words in texts(Ctl(), split))
+    assert not any({"j", "k"} & set(words) for split in ("iid", "valid", "test") for words in words_of(Ctl(), split))
 
 
 def test_splits_are_disjoint_even_across_seeds_and_only_train_repeats_items() -> None:
     for split in ("iid", "valid", "test"):
-        assert len(set(texts(Ctl(), split))) == len(texts(Ctl(), split))
-    parts = [set(texts(Ctl(), split, seed)) for split, seed in (("train", 0), ("iid", 1), ("valid", 0), ("test", 2))]
+        assert len(set(words_of(Ctl(), split))) == len(words_of(Ctl(), split))
+    parts = [set(words_of(Ctl(), split, seed)) for split, seed in (("train", 0), ("iid", 1), ("valid", 0), ("test", 2))]
     assert len(set.union(*parts)) == sum(map(len, parts))
 
 
 def test_reserved_compositions_are_in_no_item_of_the_train_lengths() -> None:
     def compositions(reserved: int) -> set[tuple[str, ...]]:
         task = replace(SMALL, reserved=reserved, train_size=300, iid_size=20)
-        return {words[1:-2] for split in ("train", "iid") for words in texts(task, split) if len(words) == 5}
+        return {words[1:-2] for split in ("train", "iid") for words in words_of(task, split) if len(words) == 5}
 
     # 16 compositions of two functions, of which a quarter is kept out.
     assert len(compositions(0)) == 16
@@ -127,7 +112,7 @@ def test_balanced_lengths_are_as_even_as_the_items_permit() -> None:
 
 def test_a_split_may_have_all_existing_items() -> None:
     task = replace(SMALL, valid=Interval(5, 5), valid_size=4 * 4**5)
-    assert len(set(texts(task, "valid"))) == 4 * 4**5
+    assert len(set(words_of(task, "valid"))) == 4 * 4**5
 
 
 def test_repeated_makes_all_lengths_equally_frequent_without_new_items() -> None:

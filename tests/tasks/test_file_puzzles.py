@@ -10,10 +10,9 @@ import pytest
 from archlang.tasks.file_maze import FileMaze
 from archlang.tasks.file_sudoku import FileSudoku
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.split import Split
 from archlang.tasks.sudoku import Sudoku
 from archlang.types.statics import Interval
-from tests.tasks.every import answers_of
+from tests.tasks.every import answers_of, rows_of
 from tests.tasks.test_sudoku import solutions
 
 SOLUTION = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
@@ -30,10 +29,6 @@ def puzzles(count: int) -> str:
         f"mine,{''.join('.123456789'[cell] for cell in x)},{''.join(str(cell + 1) for cell in y)},{10 * number}\n"
         for number, (x, y) in enumerate(grids)
     )
-
-
-def rows(items: Split) -> list[list[int]]:
-    return [items.inputs["x"][index].tolist() for index in range(len(items))]
 
 
 def test_columns_are_found_by_their_names_in_every_form(tmp_path: Path) -> None:
@@ -57,8 +52,8 @@ def test_train_has_rows_and_their_shuffles_and_valid_has_other_rows(tmp_path: Pa
     assert (len(train), len(valid)) == (3 * 5, 2)
     ratings = [set(split.groups["rating"].tolist()) for split in (train, valid)]
     assert (len(ratings[0]), len(ratings[1]), ratings[0] & ratings[1]) == (3, 2, set())
-    assert len({tuple(row) for row in rows(train)}) == 15
-    for index, row in enumerate(rows(train)):
+    assert len({tuple(row) for row in rows_of(train.inputs["x"])}) == 15
+    for index, row in enumerate(rows_of(train.inputs["x"])):
         solution = (answers_of(train)[index] + 1).tolist()
         assert solution in list(solutions(row, 9))
         assert row.count(0) == train.groups["blanks"][index]
@@ -77,7 +72,7 @@ def test_the_test_file_is_read_as_it_is(tmp_path: Path) -> None:
 def test_a_maze_has_eight_symmetries(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(f"{HEADER}mine,{MAZE},{SOLVED},4\n")
     train = FileMaze(path=str(tmp_path / "m.csv"), shuffles=True).generate("train", 0)
-    assert len({tuple(row) for row in rows(train)}) == len(train) == 8
+    assert len({tuple(row) for row in rows_of(train.inputs["x"])}) == len(train) == 8
     assert {answers_of(train)[index].tolist().count(4) for index in range(8)} == {3}
     assert np.array_equal(
         answers_of(train).values[answers_of(train).values != 4], train.inputs["x"].values[answers_of(train).values != 4]

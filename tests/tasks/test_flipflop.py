@@ -1,23 +1,16 @@
 """Flip-flop sequences obey their grammar, read by read."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.kit.split import Split
-from tests.tasks.every import answers_of, marks_of, replace
+from tests.tasks.every import answers_of, generated, marks_of, replace
 
 SMALL = FlipFlop(
     length=20, ignore=0.5, test_length=(20, 24), test_ignore=(0.1, 0.5), train_size=3_000, iid_size=300, valid_size=200,
     test_size=300,
 )  # fmt: skip
-
-
-@cache
-def generated(task: FlipFlop, split: str, seed: int = 0) -> Split:
-    return task.generate(split, seed)
 
 
 def sequences(split: Split) -> list[str]:

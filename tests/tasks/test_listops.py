@@ -1,19 +1,17 @@
 """ListOps: labels against a slow parser, depths and lengths of splits, the published distribution."""
 
 from collections.abc import Callable
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.split import digest
 from archlang.tasks.listops import ListOps
 from archlang.tasks.listops import read as read_line
 from archlang.types.statics import Interval
-from tests.tasks.every import replace
+from tests.tasks.every import generated, replace, words_of
 from tests.tasks.kit import test_listops_trees as trees
 
 DEPTH = ListOps(train_size=5_000, iid_size=500, valid_size=200, test_size=20)
@@ -37,17 +35,8 @@ def read(words: tuple[str, ...]) -> tuple[int, int, int, int]:
     return value, depth, height, most
 
 
-@cache
-def generated(task: ListOps, split: str, seed: int = 0) -> Split:
-    return task.generate(split, seed)
-
-
-@cache
-def texts(task: ListOps, split: str, seed: int = 0) -> list[tuple[str, ...]]:
-    x = generated(task, split, seed).inputs["x"]
-    words = [task.vocabulary[token] for token in x.values.tolist()]
-    rows = [words[start:stop] for start, stop in pairwise(x.offsets.tolist())]
-    return [tuple(row[1:-1] if task.begin_end else row) for row in rows]
+def texts(task: ListOps, split: str) -> list[tuple[str, ...]]:
+    return [row[1:-1] if task.begin_end else row for row in words_of(task, split)]
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,17 @@
 """Logical inference: relations against truth tables, and the published counts."""
 
 from collections.abc import Callable
-from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import spell
 from archlang.tasks.logical_inference import RELATIONS, LogicalInference, read
 from archlang.types.statics import Interval
 from tests.tasks.conftest import Offer
+from tests.tasks.every import generated, words_of
 
 SMALL = LogicalInference(draws=20_000)
 
@@ -61,18 +60,9 @@ def operators(words: list[str]) -> int:
     return sum(word in ("and", "or", "not") for word in words)
 
 
-@cache
-def generated(task: LogicalInference, split: str, seed: int = 0) -> Split:
-    return task.generate(split, seed)
-
-
-def pairs(task: LogicalInference, split: str, seed: int = 0) -> list[tuple[str, str]]:
-    items = generated(task, split, seed)
-    sides = [
-        [" ".join(task.vocabulary[token] for token in items.inputs[side][index]) for index in range(len(items))]
-        for side in ("left", "right")
-    ]
-    return list(zip(*sides, strict=True))
+def pairs(task: LogicalInference, split: str) -> list[tuple[str, str]]:
+    left, right = (map(" ".join, words_of(task, split, field=side)) for side in ("left", "right"))
+    return list(zip(left, right, strict=True))
 
 
 @pytest.mark.parametrize("split", SMALL.split_names())

@@ -2,20 +2,16 @@
 
 import struct
 import zlib
-from functools import cache
 
 import numpy as np
 import pytest
 
 from archlang.tasks import lra_pathfinder
 from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
 from archlang.tasks.lra_pathfinder import LraPathfinder, grey_pixels, listed, pictures
+from tests.tasks.every import generated
 
-
-@cache
-def generated(split: str, seed: int = 0) -> Split:
-    return LraPathfinder(train_size=300, valid_size=60, test_size=60).generate(split, seed)
+SMALL = LraPathfinder(train_size=300, valid_size=60, test_size=60)
 
 
 def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
@@ -58,7 +54,7 @@ def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyP
 
 
 def test_pictures_are_black_and_white_rows_of_1024_pixels() -> None:
-    train = generated("train")
+    train = generated(SMALL, "train")
     assert len(train) == 300
     assert set(train.inputs["x"].lengths.tolist()) == {1_024}
     assert set(np.unique(train.inputs["x"].values).tolist()) == {0, 255}
@@ -67,7 +63,7 @@ def test_pictures_are_black_and_white_rows_of_1024_pixels() -> None:
 
 
 def test_both_classes_are_equally_likely() -> None:
-    assert abs(generated("train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
+    assert abs(generated(SMALL, "train").targets.mean() - 0.5) < 0.09  # type: ignore[union-attr] # classes
 
 
 def test_published_pictures_are_read_from_their_lists() -> None:

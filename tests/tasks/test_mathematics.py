@@ -4,15 +4,15 @@ import re
 from collections.abc import Callable
 from decimal import getcontext
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
 
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.split import digest
 from archlang.tasks.mathematics import CHARACTERS, Mathematics, question, read
 from tests.tasks.conftest import Offer
+from tests.tasks.every import generated
 
 MODULES = ("add_or_sub", "place_value")
 PLACES = ["unit", "ten", "hundred"]
@@ -22,17 +22,15 @@ FILES = {
     "interpolate": ("interpolate",),
     "extrapolate": ("extrapolate",),
 }
-DRAWS, TEST_SIZE = 4_000, 500
 
 
-@cache
-def generated(module: str, split: str, seed: int = 0) -> Split:
-    return Mathematics(module=module, draws=DRAWS, test_size=TEST_SIZE).generate(split, seed)
+def small(module: str) -> Mathematics:
+    return Mathematics(module=module, draws=4_000, test_size=500)
 
 
-def asked(module: str, split: str, seed: int = 0) -> list[tuple[str, str]]:
-    items = generated(module, split, seed)
-    return [question(Mathematics(module=module), items, index) for index in range(len(items))]
+def asked(module: str, split: str) -> list[tuple[str, str]]:
+    items = generated(small(module), split)
+    return [question(small(module), items, index) for index in range(len(items))]
 
 
 def answer(text: str) -> Fraction:
@@ -88,7 +86,7 @@ def test_questions_have_the_statistics_of_the_published_generator(
 
 
 def test_difficulties_are_in_order() -> None:
-    train = generated("place_value", "train")
+    train = generated(small("place_value"), "train")
     digits, difficulty = train.groups["digits"], train.groups["difficulty"]
     assert np.unique(difficulty).tolist() == [0, 1, 2]
     assert [digits[difficulty == number].max() for number in range(3)] == [6, 8, 10]
@@ -96,8 +94,8 @@ def test_difficulties_are_in_order() -> None:
 
 def test_the_decimal_context_of_the_user_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getcontext(), "prec", 3)
-    again = Mathematics(draws=DRAWS, test_size=TEST_SIZE).generate("extrapolate", 0)
-    assert digest(again) == digest(generated("add_or_sub", "extrapolate"))
+    again = small("add_or_sub").generate("extrapolate", 0)
+    assert digest(again) == digest(generated(small("add_or_sub"), "extrapolate"))
 
 
 def test_a_question_without_an_answer_is_refused() -> None:

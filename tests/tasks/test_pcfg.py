@@ -1,7 +1,6 @@
 """PCFG SET: every published value, the splits, and the published distribution of expressions."""
 
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -9,22 +8,18 @@ import pytest
 
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import spell
 from archlang.tasks.pcfg import FUNCTIONS, PAIRS, PUBLISHED_SIZES, Pcfg, evaluate
 from tests.tasks.conftest import Offer
-from tests.tasks.every import answers_of
-
-SMALL = {"train_size": 3_000, "iid_size": 500, "test_size": 500}
+from tests.tasks.every import answers_of, generated, words_of
 
 
-@cache
-def generated(kind: str, split: str, seed: int = 0) -> Split:
-    return Pcfg(split=kind, **SMALL).generate(split, seed)
+def small(kind: str) -> Pcfg:
+    return Pcfg(split=kind, train_size=3_000, iid_size=500, test_size=500)
 
 
-def expressions(items: Split) -> list[list[str]]:
-    return [spell(Pcfg(), items.inputs["source"][index]).split()[1:-1] for index in range(len(items))]
+def expressions(kind: str, split: str) -> list[list[str]]:
+    return [list(words[1:-1]) for words in words_of(small(kind), split, field="source")]
 
 
 def functions(expression: list[str]) -> int:
@@ -79,8 +74,8 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
 @pytest.mark.parametrize("kind", ["iid", "productivity", "systematicity"])
 @pytest.mark.parametrize("split", ["train", "iid", "test"])
 def test_generated_values_agree_with_the_expressions(kind: str, split: str) -> None:
-    items = generated(kind, split)
-    for index, expression in enumerate(expressions(items)):
+    items = generated(small(kind), split)
+    for index, expression in enumerate(expressions(kind, split)):
         assert spell(Pcfg(), answers_of(items)[index]) == " ".join([*evaluate(expression), "[E]"])
         assert items.groups["functions"][index] == functions(expression)
         assert len(expression) <= 71
@@ -88,21 +83,20 @@ def test_generated_values_agree_with_the_expressions(kind: str, split: str) -> N
 
 def test_productivity_trains_on_few_functions_and_tests_on_many() -> None:
     for split in ("train", "iid"):
-        assert generated("productivity", split).groups["functions"].max() == 8
-    assert generated("productivity", "test").groups["functions"].min() == 9
+        assert generated(small("productivity"), split).groups["functions"].max() == 8
+    assert generated(small("productivity"), "test").groups["functions"].min() == 9
 
 
 def test_systematicity_trains_without_the_pairs_that_it_tests() -> None:
     for split in ("train", "iid"):
-        assert not any(map(pairs, expressions(generated("systematicity", split))))
-    test = generated("systematicity", "test")
-    assert all(map(pairs, expressions(test)))
-    assert np.unique(test.groups["pair"]).tolist() == [1, 2, 3, 4]
+        assert not any(map(pairs, expressions("systematicity", split)))
+    assert all(map(pairs, expressions("systematicity", "test")))
+    assert np.unique(generated(small("systematicity"), "test").groups["pair"]).tolist() == [1, 2, 3, 4]
 
 
 def test_numbers_of_functions_have_the_published_distribution(published: Callable[[str], list[str]]) -> None:
     theirs = np.bincount([functions(line.split()) for line in published("pcfg_set/pcfgset/test.src")], minlength=31)
-    ours = np.bincount(generated("iid", "train").groups["functions"], minlength=31)
+    ours = np.bincount(generated(small("iid"), "train").groups["functions"], minlength=31)
     assert np.abs(ours / ours.sum() - theirs / theirs.sum()).max() < 0.02
 
 

@@ -15,14 +15,14 @@ from archlang.plan.from_file import plan_recipe
 from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import read_plan
-from archlang.train.runs import evaluation, training
+from archlang.train.runs import training
 from archlang.train.runs.training import train_together
 from archlang.train.stacked import StackingWarning
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.runs.test_losses import losses
-from tests.train.runs.test_training import contents, train_and_die
+from tests.train.runs.test_training import assert_killed_equals_uninterrupted, contents, train_and_die
 from tests.train.settings_of_a_run import SETTINGS
 
 MODEL = """
@@ -109,15 +109,7 @@ def test_a_row_halts_where_the_loss_is_positive_unless_it_explores(compiled: Com
 
 
 def test_a_killed_run_with_carried_states_resumes_bit_for_bit(file: Path, tmp_path: Path) -> None:
-
-    def trained(folder: Path) -> evaluation.Result:
-        return training.train(plan_recipe(file), folder, device="cpu")
-
-    trained(tmp_path / "uninterrupted")
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 11)
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 2)
-    trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+    assert_killed_equals_uninterrupted(plan_recipe(file), tmp_path, (EagerStep, "take", 11), (EagerStep, "take", 2))
     assert any(0 < share < 1 for share in losses(tmp_path / "killed", "halted"))
 
 

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 import torch
 
+from archlang.train import devices
 from archlang.train.devices import (
     PRECISIONS,
     explaining_compiler_errors,
     explaining_out_of_memory,
     fixed_randomness,
+    leaving_process_group,
     make_fabric,
     random_state,
     restore_random_state,
     select_device,
 )
-from archlang.train.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError, RunMachineError
 
 CPU = torch.device("cpu")
 
@@ -82,6 +84,24 @@ def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:
 
 def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.random()), torch.rand(1).item()
+
+
+def test_a_lost_process_is_a_fault_of_the_surroundings_that_names_rank_and_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(devices, "_has_process_group", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 3)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+
+    @leaving_process_group
+    def failing(message: str) -> None:
+        raise RuntimeError(message)
+
+    with pytest.raises(RunMachineError, match=r"rank 3 on .* lost the others: Connection closed by peer") as error:
+        failing("[/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7555. GLHF!")
+    assert "it resumes from the last checkpoint" in error.value.remedy
+    with pytest.raises(RuntimeError, match="a fault of another kind"):
+        failing("a fault of another kind")
 
 
 def test_every_generator_is_restored() -> None:

@@ -18,10 +18,9 @@ from archlang.plugins import PluginError
 from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import SignSGD, is_capturable, is_stackable, make_capturable, make_optimizer
 from archlang.train.record.mistakes import RunError
-from archlang.train.runs import evaluation, training
 from archlang.train.step import EagerStep
 from tests.closeness import close
-from tests.train.runs.test_training import contents, train_and_die
+from tests.train.runs.test_training import assert_killed_equals_uninterrupted
 
 # As the recipes of the papers write them.
 WRITTEN: dict[str, tuple[type[Optimizer], dict[str, object]]] = {
@@ -221,13 +220,7 @@ def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_
 
 
 def test_the_rate_follows_the_schedule_and_a_killed_run_resumes_bit_for_bit(program: Path, tmp_path: Path) -> None:
-    def trained(folder: Path) -> evaluation.Result:
-        return training.train(plan_recipe(program), folder, device="cpu")
-
-    trained(tmp_path / "uninterrupted")
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 7)
-    trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+    assert_killed_equals_uninterrupted(plan_recipe(program), tmp_path, (EagerStep, "take", 7))
 
 
 def test_an_optimizer_that_moves_all_weights_is_refused(program: Path) -> None:

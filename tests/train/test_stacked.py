@@ -22,7 +22,7 @@ from archlang.train.stacked import StackedStep, StackingWarning
 from archlang.train.step import MemoryWarning
 from archlang.train.stop import Stop
 from tests.sampling import one_in
-from tests.tiny_run import StopAfter
+from tests.tiny_run import TASK, StopAfter
 from tests.train.runs.test_training import Killed, lines, losses
 
 PROGRAM = """
@@ -91,9 +91,7 @@ model brackets(x: tokens[n]) -> logits[n, vocab] {
 }
 
 recipe lookup {
-    task  ctl[
-        symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40]
+    task  TASK
     model router
     train adamw[lr = 1e-3, weight_decay = 0.01, clip = 0.5, batch = 8, steps = 20, every = 5, warmup = 5]
 }
@@ -111,7 +109,7 @@ recipe sets {
     # Where the gradient is nothing but rounding, a smaller epsilon would follow it.
     train rmsprop[lr = 1e-3, momentum = 0.9, epsilon = 1e-3, batch = 8, steps = 20]
 }
-"""
+""".replace("TASK", TASK)
 # Each task and each optimizer once, with blocks that stacking treats differently.
 EQUAL_TO_SOLO = [
     ("lookup", {}),

@@ -20,10 +20,13 @@ from tests.train.runs.test_training import losses
 SYNCHRONIZING = (
     "_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor",
 )  # fmt: skip
-TASK = """
+# Items have different numbers of scored positions.
+RECIPE = """
+recipe small {
     task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
     model small
     train adamw[lr = 1e-3, clip = 1.0, batch = 16, steps = 4, every = 4, ponder = 0.1]
+}
 """
 STATIC = """
 model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
@@ -89,7 +92,7 @@ def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def train(program: str, folder: Path, device: str = "cpu") -> None:
     file = folder / "small.arch"
-    file.write_text(f"{program}\nrecipe small {{{TASK}}}\n")
+    file.write_text(program + RECIPE)
     training.train(plan_recipe(file), folder / "run", device=device)
 
 
@@ -128,26 +131,11 @@ def test_on_a_gpu_a_step_does_not_synchronize(program: str, tmp_path: Path, monk
 
 QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.MemoryWarning")
 
-# Items have different numbers of scored positions, and a halting loop adds its ponder.
-PROGRAM = """
-model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
-    h = embed[d](x)
-    repeat 3 halting h by global_halt[causal = true] { h <- norm(h + attention[1, causal = true](h)) }
-    return linear[vocab](h)
-}
-
-recipe small {
-    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
-    model small
-    train sgd[lr = 0.5, batch = 16, steps = 6, every = 3, ponder = 0.5]
-}
-"""
-
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "small.arch"
-    path.write_text(PROGRAM)
+    path.write_text(HALTING + RECIPE.replace("adamw[lr = 1e-3, clip = 1.0,", "sgd[lr = 0.5,"))
     return path
 
 

@@ -72,6 +72,8 @@ def decode(
         raise mistakes.wrong_other_fields(
             name, tuple(field.name for field in inputs), program.fields[target], len(fields)
         )
+    if lengths is not None and not inputs:
+        raise mistakes.no_lengths(name, program.fields[target])
     sizes = check_fields(name, inputs, fields)
     others, checked_lengths = pad_empty_axes(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
     tokens = _first_tokens(module, others, begin)

@@ -33,7 +33,8 @@ class Code:
     `extras` names the results behind the region's own: `PONDER` and `DEPTH` of its halting loops, and its auxiliary
     losses, as in `losses.balance`. `types` has the types of values of `graph`, by their names. `fused` is the graph
     after the passes, which `function` computes; in it, `groups` are the maps that are computed by rows, by the names of
-    their values, and `rows` are their bodies."""
+    their values, and `rows` are their bodies. `obstacles` has the values because of which other maps are held
+    as wholes."""
 
     name: str
     title: str
@@ -48,6 +49,7 @@ class Code:
     fused: fx.Graph = field(repr=False)
     groups: Mapping[str, Rows] = field(repr=False)
     rows: tuple[Code, ...]
+    obstacles: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +123,11 @@ def compile_graph(
         rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
         return rows[-1].function
 
-    fused, groups = graph, dict[str, Rows]()
+    fused, groups, obstacles = graph, dict[str, Rows](), dict[str, str]()
     if context is not None and "slices" not in context.without:
         fused = cut_once(fused, nodes, context.instances, context.classes)
     if context is not None and "rows" not in context.without:
-        fused, groups = fuse_rows(fused, nodes, types, context.instances, context.classes, compile_rows)
+        fused, groups, obstacles = fuse_rows(fused, nodes, types, context.instances, context.classes, compile_rows)
     python = fused.python_code("self")
     source = python.src.strip().replace("def forward(", f"def {name}(", 1) + "\n"
     source = re.sub(r"\barchlang_rows_of_\w+\(", r"\g<0>self, ", source)  # torch.fx has no value for the module
@@ -137,10 +139,8 @@ def compile_graph(
     assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
     _require_names(fused, namespace[name], assigned.values())
     origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
-    function, bodies = namespace[name], tuple(rows)
-    code = Code(
-        name, title, source, graph, function, origins, dict(nodes), loops, extras, dict(types), fused, groups, bodies
-    )
+    of_region = namespace[name], origins, dict(nodes), loops, extras, dict(types)
+    code = Code(name, title, source, graph, *of_region, fused, groups, tuple(rows), obstacles)
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 

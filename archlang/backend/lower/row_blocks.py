@@ -62,15 +62,17 @@ def fuse_rows(
     instances: Mapping[str, Instance],
     classes: Mapping[str, type[nn.Module]],
     compiled: Callable[[str, fx.Graph, Mapping[str, Node]], Callable[..., Any]],
-) -> tuple[fx.Graph, dict[str, Rows]]:
-    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph, and these by
-    the names of the calls. `nodes` and `types` are of the values of the graph, by their names."""
+) -> tuple[fx.Graph, dict[str, Rows], dict[str, str]]:
+    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph, these by the
+    names of the calls, and the values that make it necessary to hold a map as a whole, by the map's name. `nodes` and
+    `types` are of the values of the graph, by their names."""
     found = (_member(node, nodes, instances, classes) for node in graph.nodes)
     members = {member.node: member for member in found if member is not None}
-    groups = list(_groups(graph, members))
+    obstacles: dict[str, str] = {}
+    groups = list(_groups(graph, members, obstacles))
     if not groups:
-        return graph, {}
-    return _Fusion(graph, members, types, nodes, compiled).write(groups)
+        return graph, {}, obstacles
+    return *_Fusion(graph, members, types, nodes, compiled).write(groups), obstacles
 
 
 def _member(
@@ -105,32 +107,34 @@ def _is_lower(member: _Member, lower: Collection[fx.Node]) -> bool:
 # Groups
 
 
-def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member]) -> Iterator[_Group]:
-    """Yields the groups, none of which reads, by another value, what it computes."""
+def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member], obstacles: dict[str, str]) -> Iterator[_Group]:
+    """Yields the groups, none of which reads, by another value, what it computes; notes why maps are in none."""
     inner = {node for node, member in members.items() if member.is_map}
     while True:
-        while outside := {node for node in inner if not _is_inside(node, inner, members)}:
-            inner -= outside
+        while outside := {node: reader for node in inner if (reader := _obstacle(node, inner, members)) is not None}:
+            obstacles.update((node.name, reader.name) for node, reader in outside.items())
+            inner -= outside.keys()
         groups = _joined(inner, members)
         shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
         if not shared:
             yield from groups
             return
+        obstacles.update((map_.name, map_.name) for map_ in shared)
         inner -= shared
 
 
-def _is_inside(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> bool:
-    """Whether all that reads a map computes it by rows, and is no map that other values read."""
+def _obstacle(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> fx.Node | None:
+    """Returns what reads a map and does not compute it by rows, or is a map that other values read."""
     for user in node.users:
         reader = members.get(user)
         if reader is None or (reader.is_map and user not in inner):
-            return False
+            return user
         read = {index for index, argument in enumerate(user.args) if argument is node}
         if not read or not read <= reader.rows or node in user.kwargs.values():
-            return False
+            return user
         if reader.origin.type.lengths[:1] != members[node].origin.type.lengths[:1]:
-            return False
-    return bool(node.users)
+            return user
+    return None if node.users else node
 
 
 def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:

@@ -1,4 +1,4 @@
-"""Loops of a number of steps that is not known when a model is exported, as operations of torch.
+"""Loops whose number of steps is not known when a model is exported: then they are operations of torch.
 
 While torch.export traces a model, lengths are symbols and Python cannot iterate over them: loops over positions, chunks
 and halting steps become `scan` and `while_loop`, which ONNX has as `Scan` and `Loop`."""
@@ -21,6 +21,22 @@ def scan_steps(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Runs `step(states, inputs)` for the slices of `inputs` along their first axis, which returns the next states and
     the step's results. Returns the last states, and the results of all steps, stacked along the first axis."""
+    if is_exporting():
+        return _scan(step, states, inputs)
+    results: list[Tensors] = []
+    for sliced in zip(*(value.unbind() for value in inputs), strict=True):
+        states, own = step(states, sliced)
+        results.append(own)
+    if results:
+        return list(states), [torch.stack(values) for values in zip(*results, strict=True)]
+    # A step without effect shows the shapes.
+    _, own = step(states, [value.new_zeros(value.shape[1:]) for value in inputs])
+    return list(states), [value.new_zeros(0, *value.shape) for value in own]
+
+
+def _scan(
+    step: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]], states: Tensors, inputs: Tensors
+) -> tuple[list[Tensor], list[Tensor]]:
     from torch._higher_order_ops.scan import scan  # no public name yet
 
     def combine(carried: list[Tensor], sliced: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

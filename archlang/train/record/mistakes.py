@@ -25,9 +25,6 @@ another_run = RunError.wording(
 in_use = RunMachineError.wording(
     "another process is training in {folder}", "wait for it, or name a new folder with `--out`"
 )
-not_removed_in_use = RunMachineError.wording(
-    "another process is training in {folder}", "stop it first; nothing was removed"
-)
 not_a_run = RunError.wording(
     "{folder} is not a run folder: it has no {missing}", "name a folder that `archlang train` has created"
 )
@@ -47,7 +44,6 @@ no_memory_to_read = RunMachineError.wording(
     "there is not enough memory to read {path}",
     "close other programs, or raise the limits on memory; it is not damaged",
 )
-not_removed = RunError.wording("{path} cannot be removed: {reason}", "check its owner and permissions")
 damaged = RunError.wording("{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
 newer_format = RunError.wording("{folder} has the format {version} of a newer archlang", "update archlang")
 lines_differ = RunError.wording(

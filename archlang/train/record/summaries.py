@@ -1,4 +1,4 @@
-"""Existing run folders: finding them, summarizing them, comparing their settings, and removing them."""
+"""Existing run folders: finding them, summarizing them, and comparing their settings."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from archlang.disk.folder import Folder
-from archlang.disk.mistakes import RefusedFile
 from archlang.plan.overrides import static_text
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
@@ -17,7 +16,6 @@ from archlang.train.record.reading import (
     LOCK,
     complete_lines,
     explain,
-    has,
     is_saved,
     parse_metrics,
     read_record,
@@ -96,21 +94,6 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
             yield _summary_or_damage(path.parent)
 
 
-def open_for_removal(folder: Path) -> RunSummary | DamagedRun:
-    """Returns what is to be removed: a run, also if it is damaged. A folder without `run.json` is none."""
-    if not has(folder, RUN):
-        raise mistakes.not_a_run(folder, RUN)
-    try:
-        is_locked = _is_locked(folder)
-    except mistakes.RunError as error:
-        if not isinstance(error.__cause__, RefusedFile):
-            raise
-        is_locked = False  # No process of archlang locks a link or a pipe.
-    if is_locked:
-        raise mistakes.not_removed_in_use(folder)
-    return _summary_or_damage(folder)
-
-
 def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
     try:
         return summarize(folder)
@@ -147,11 +130,3 @@ def _is_locked(folder: Path) -> bool:
 def _size(folder: Path) -> int:
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         return opened.total_size()
-
-
-def remove_run(folder: Path) -> None:
-    """Removes a run folder with everything in it. Links inside are removed, and what they point to is not changed."""
-    path = folder.absolute()
-    with disk_errors_as(mistakes.not_removed, folder), Folder.open(path.parent) as parent:
-        parent.require_plain(path.name)
-        parent.remove(path.name)

@@ -86,6 +86,11 @@ def other_study(folder: Path, recipe: str, own: str) -> RunError:
     return RunError(message, "name another folder with `--out`, or search with the same settings")
 
 
+searched = RunError.wording(
+    "another process searches in {folder}", "wait for it, name another folder with `--out`, or look with `--trials 0`"
+)
+
+
 # Inputs of a trained model
 
 no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from archlang.disk.folder import Folder
 from archlang.errors.machine import needs_extra
 from archlang.plan.search import SearchPlan
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record import mistakes
-from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import read_results
+from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.reading import LOCK, read_results
 from archlang.train.runs.engines import Engine
-from archlang.train.runs.mistakes import other_study, study_fails
+from archlang.train.runs.mistakes import other_study, searched, study_fails
 from archlang.train.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
 
@@ -54,12 +55,12 @@ class Tuning:
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Opens the study, and queues the trials again whose process has died: their runs resume."""
+        """Opens the study."""
         with needs_extra("tune"):
             import optuna
         optuna.logging.set_verbosity(logging.WARNING)
         # SQLite and submitit would write through links.
-        make_folder(self.folder, [JOBS, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
+        make_folder(self.folder, [JOBS, LOCK, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
         # Without a pool, each query closes its connection: nothing else would.
         with self._explaining_storage():
             self._open_study()
@@ -85,9 +86,6 @@ class Tuning:
         seed = self.seed + len(study.get_trials(deepcopy=False))
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         self._study = study
-        for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
-            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-            study.enqueue_trial(trial.params)
 
     @property
     def metric(self) -> str:
@@ -100,9 +98,32 @@ class Tuning:
         return Settings(plan.train.statics).selecting
 
     def run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        """Runs more trials, and yields each when it has ended."""
-        with self._explaining_storage():
-            yield from self._run(trials, engine, stopping)
+        """Runs more trials, and yields each when it has ended. Trials whose process has died are queued again: their
+        runs resume.
+
+        Raises:
+            RunError: another search runs in the folder."""
+        if trials:
+            with self._explaining_storage(), self._locked():
+                self._queue_again()
+                yield from self._run(trials, engine, stopping)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with disk_errors_as(mistakes.not_written, self.folder), Folder.open(self.folder) as folder:
+            try:
+                lock = folder.lock(LOCK)
+            except BlockingIOError:
+                raise searched(self.folder) from None
+        with lock:
+            yield
+
+    def _queue_again(self) -> None:
+        from optuna.trial import TrialState
+
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            self._study.tell(trial.number, state=TrialState.FAIL)
+            self._study.enqueue_trial(trial.params)
 
     def _run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
         for point_result in engine.run(self._points(trials), stopping):

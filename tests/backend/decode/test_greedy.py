@@ -466,7 +466,10 @@ def test_a_model_that_writes_no_sequence_raises_an_error(text: str, compiled: Co
         module.decode(torch.zeros(1, 2, dtype=torch.int64), begin=0, limit=2)
 
 
-def test_errors_of_wrong_calls_name_the_expected_arguments(writer: Architecture) -> None:
+def test_errors_of_wrong_calls_name_the_expected_arguments(writer: Architecture, compiled: Compiled) -> None:
+    alone = compiled("model m(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[4](x)) }")
+    with pytest.raises(TypeError, match="`m` takes no lengths: it reads `x` alone"):
+        alone.decode(begin=torch.zeros(2, 3, dtype=torch.int64), lengths=[3, 2], limit=2)
     source = torch.zeros(1, 2, dtype=torch.int64)
     with pytest.raises(TypeError, match="`m` writes `target` from the field `source`, and got 2"):
         writer.decode(source, source, begin=0, limit=2)

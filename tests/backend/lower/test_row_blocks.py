@@ -138,6 +138,19 @@ def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str
     assert "rows_of_" not in print_torch(whole)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("weights over queries", "softmax_queries(scores[2](h, k))"),
+        ("a map read twice, one after the other", "what it leads to reads it again"),
+        ("a map whose transpose is read too", "transpose_map(s)"),
+    ],
+)
+def test_the_lowered_program_says_which_line_needs_a_whole_map(name: str, reason: str, build: Build) -> None:
+    by_rows, _ = build(BODIES[name])
+    assert any("is held as a whole" in line and reason in line for line in print_torch(by_rows).splitlines())
+
+
 def small_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     """Makes blocks of this many entries of a map, of one row at least."""
     monkeypatch.setattr(row_blocks, "_BLOCK", entries)

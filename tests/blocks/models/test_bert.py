@@ -25,12 +25,12 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.task import spell
 from archlang.tasks.squad import Squad
 from archlang.train.runs import training
+from tests.blocks.conftest import agree
 from tests.closeness import close
 
 transformers = pytest.importorskip("transformers", reason="the extra `bert` is not installed")
 tokenizers = pytest.importorskip("tokenizers", reason="the extra `bert` is not installed")
 
-Agree = Callable[..., None]
 SMALL = {"d": 8, "heads": 2, "ff": 12, "layers": 2}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "how", "many", "cats", "?", "the", ",", "sl", "##ept", "all", "308", "."]
 SEPARATOR = 3
@@ -138,7 +138,7 @@ class Real(nn.Module):
 
 
 @pytest.mark.parametrize("padded", [False, True])
-def test_bert_equals_its_slow_form(padded: bool, agree: Agree) -> None:
+def test_bert_equals_its_slow_form(padded: bool) -> None:
     block = constructed()
     x = torch.tensor([[2, 4, 5, 3, 6, 7, 3], [2, 8, 3, 9, 3, 0, 0]])
     mask = torch.arange(7) < torch.tensor([[7], [5]]) if padded else None

@@ -1,4 +1,4 @@
-"""The library's Neural Data Router and its baselines: padding, shared weights and closed gates."""
+"""The library's Neural Data Router and its baselines: shared weights and closed gates."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.blocks.feedforward import Feedforward
-from tests.blocks.models.batches import holds_alone, noisy
+from tests.blocks.models.batches import noisy
 from tests.shipped_models import load_page
 
 MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
@@ -23,7 +23,6 @@ MODELS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "adaptive_geometric": {"ff": 24},
 }
 models = pytest.mark.parametrize("model", MODELS)
-columns = pytest.mark.parametrize("column", ["first", "last"])
 
 
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
@@ -33,13 +32,6 @@ def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any ki
 
 def items() -> tuple[Tensor, Tensor]:
     return torch.randint(0, 7, (3, 6)), torch.tensor([6, 3, 1])
-
-
-@columns
-@models
-def test_padding_never_changes_an_answer(model: str, column: str) -> None:
-    module, (tokens, lengths) = built(model, column=column), items()
-    holds_alone(module, [tokens], [lengths])
 
 
 @models

@@ -1,4 +1,4 @@
-"""The library's universal transformers, bottlenecks and siamese classifier: padding, causality and ponder."""
+"""The library's universal transformers, bottlenecks and siamese classifier: ablations, chunks and ponder."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from tests.blocks.models.batches import holds_alone, noisy
+from tests.blocks.models.batches import noisy
 from tests.conftest import Compiled
 from tests.shipped_models import library_page, load_page
 
@@ -23,7 +23,6 @@ ABLATIONS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
     "without transitions": {"transition": False},
     "position by position": {"global": False},
 }
-models = pytest.mark.parametrize("model", MODELS)
 
 
 def built(model: str, **statics: Any) -> Architecture:  # Any: statics of any kind
@@ -35,26 +34,9 @@ def items() -> tuple[Tensor, Tensor]:
     return torch.randint(0, 7, (3, 8)), torch.tensor([8, 5, 2])
 
 
-@models
-@pytest.mark.parametrize("causal", [False, True])
-def test_padding_never_changes_an_answer_or_a_real_position(model: str, causal: bool) -> None:
-    module, (tokens, lengths) = built(model, causal=causal), items()
-    holds_alone(module, [tokens], [lengths])
-
-
-@models
-def test_a_causal_model_does_not_read_later_positions(model: str) -> None:
-    module, (tokens, _) = built(model, causal=True), items()
-    changed = tokens.clone()
-    changed[:, 5:] = (changed[:, 5:] + 1) % 7
-    torch.testing.assert_close(module(tokens)[:, :5], module(changed)[:, :5], atol=1e-12, rtol=0)
-    assert module(tokens)[:, 5:].ne(module(changed)[:, 5:]).any()
-
-
 @pytest.mark.parametrize("statics", ABLATIONS.values(), ids=ABLATIONS)
-def test_an_ablation_is_another_model_whose_padding_changes_nothing(statics: dict[str, Any]) -> None:
+def test_an_ablation_is_another_model(statics: dict[str, Any]) -> None:
     module, (tokens, lengths) = built("gated_universal_transformer", **statics), items()
-    holds_alone(module, [tokens], [lengths])
     together = module(tokens, lengths=lengths)
     complete = built("gated_universal_transformer")
     shared = {name: weight for name, weight in module.state_dict().items() if name in complete.state_dict()}

@@ -26,11 +26,9 @@ def gradients(module: nn.Module, result: Tensor) -> dict[str, Tensor | None]:
     return dict(zip(weights, of_weights, strict=True))
 
 
-def test_huginn_is_causal_and_has_the_same_weights_at_every_depth() -> None:
+def test_huginn_has_the_same_weights_at_every_depth() -> None:
     module = huginn().eval()
     x = torch.randint(5, (2, 6))
-    changed = torch.cat([x[:, :4], (x[:, 4:] + 1) % 5], 1)
-    close(module(x)[:, :4], module(changed)[:, :4])
     deeper = huginn(steps=7).eval()
     deeper.load_state_dict(module.state_dict())
     assert not torch.allclose(deeper(x), module(x), atol=1e-4)

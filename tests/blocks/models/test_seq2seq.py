@@ -1,4 +1,4 @@
-"""The library's encoder-decoders: padding, shared weights and causality."""
+"""The library's encoder-decoders: depth, a shared table and dropout."""
 
 from typing import Any
 
@@ -9,18 +9,8 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.blocks.embed import Embed
 from archlang.blocks.positions import AbsolutePositions
-from tests.blocks.models.batches import holds_alone, noisy
+from tests.blocks.models.batches import noisy
 from tests.shipped_models import load_page
-
-VARIANTS: dict[str, dict[str, Any]] = {  # Any: statics of any kind
-    "absolute": {},
-    "upscaled": {"scaling": "token_upscaling"},
-    "downscaled": {"scaling": "position_downscaling"},
-    "relative": {"relative": True},
-    "universal": {"universal": True},
-    "universal relative": {"universal": True, "relative": True},
-}
-variants = pytest.mark.parametrize("statics", VARIANTS.values(), ids=VARIANTS)
 
 
 def seq2seq(**statics: Any) -> Architecture:  # Any: statics of any kind
@@ -28,27 +18,20 @@ def seq2seq(**statics: Any) -> Architecture:  # Any: statics of any kind
     return noisy(load_page("seq2seq", "seq2seq", **small))
 
 
-def items() -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    source, target = torch.randint(0, 7, (3, 6)), torch.randint(0, 5, (3, 5))
-    return source, target, {"source": torch.tensor([6, 3, 1]), "target": torch.tensor([2, 5, 4])}
-
-
-@variants
-def test_padding_never_changes_a_real_position(statics: dict[str, Any]) -> None:
-    module, (source, target, lengths) = seq2seq(**statics), items()
-    holds_alone(module, [source, target], list(lengths.values()))
+def items() -> tuple[Tensor, Tensor]:
+    return torch.randint(0, 7, (3, 6)), torch.randint(0, 5, (3, 5))
 
 
 def test_a_universal_model_may_be_deeper_than_in_training() -> None:
     shallow, deep = seq2seq(universal=True), seq2seq(universal=True, layers=7)
     deep.load_state_dict(shallow.state_dict())
-    source, target, _ = items()
+    source, target = items()
     assert deep(source, target).ne(shallow(source, target)).any()
     assert set(seq2seq(layers=3).state_dict()) > set(seq2seq(layers=2).state_dict())
 
 
 def test_the_table_of_the_target_scores_the_answer() -> None:
-    module, (source, target, _) = seq2seq(relative=True), items()
+    module, (source, target) = seq2seq(relative=True), items()
     target %= 4  # the last token is never an input, so its row only scores
     before = module(source, target)
     module.get_parameter("table.weight").data[4] += 1.0

@@ -10,7 +10,8 @@ from archlang.backend.runtime.recording import recording
 from archlang.compile import build
 from archlang.reports.inspection.panels import InspectedField, panels
 from tests.sampling import one_in
-from tests.test_causality_probe import SHIPPED, field, small_graph
+from tests.semantics.batches import samples
+from tests.test_causality_probe import SHIPPED, small_graph
 
 LENGTH = 9
 # By the title of a panel, the blocks that have it.
@@ -26,8 +27,8 @@ SHOWS = {
 def test_a_model_shows_its_gates_attention_pointers_and_halting(file: Path, model: str) -> None:
     graph = small_graph(file, model)
     module = build(graph).eval()
-    inputs = [field(value.type, LENGTH)[:1] for value in graph.region.inputs]
-    inputs = [tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs]
+    (sample,) = samples(graph, [[LENGTH] * len(graph.region.inputs)], 0)
+    inputs = [value[None].float() if value.is_floating_point() else value[None] for value in sample.fields]
     with torch.no_grad(), recording(module) as record:
         module(*inputs)
     fields = [

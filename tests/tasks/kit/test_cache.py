@@ -4,7 +4,7 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -94,35 +94,36 @@ def only_entry() -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", ["inputs.x.values.npy", "targets.npy", "manifest.json"])
-def test_a_damaged_split_is_generated_again(name: str) -> None:
+def flip(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "reason"),
+    [
+        *((flip, name, "is damaged") for name in ("inputs.x.values.npy", "targets.npy", "manifest.json")),
+        (lambda file: file.write_text('{"sha256": {}}'), "manifest.json", "is damaged"),
+        *((Path.unlink, name, "is missing") for name in ("inputs.x.offsets.npy", "manifest.json")),
+    ],
+)
+def test_a_spoiled_split_is_generated_again(spoil: Callable[[Path], object], name: str, reason: str) -> None:
     task = Counting()
     good = digest(load(task))
-    path = only_entry() / name
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.warns(CacheWarning, match="is damaged"):
+    spoil(only_entry() / name)
+    with pytest.warns(CacheWarning, match=reason):
         assert digest(load(task)) == good
-    assert task.generated == 2
     assert digest(load(task)) == good
     assert task.generated == 2
 
 
-@pytest.mark.parametrize("name", ["inputs.x.offsets.npy", "manifest.json"])
-def test_a_split_with_a_missing_file_is_generated_again(name: str) -> None:
-    task = Counting()
-    load(task)
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", ["targets.npy", "manifest.json"])
+def test_a_pipe_in_place_of_a_cached_file_does_not_wait(name: str) -> None:
+    load(Counting())
     (only_entry() / name).unlink()
-    with pytest.warns(CacheWarning, match="is missing"):
-        load(task)
-    assert task.generated == 2
-
-
-def test_a_split_with_an_incomplete_manifest_is_generated_again() -> None:
-    task = Counting()
-    load(task)
-    (only_entry() / "manifest.json").write_text('{"sha256": {}}')
-    with pytest.warns(CacheWarning, match="is damaged"):
-        load(task)
+    os.mkfifo(only_entry() / name)
+    with pytest.warns(CacheWarning, match="not a regular file"):
+        load(Counting())
 
 
 def test_no_temporary_folder_remains() -> None:
@@ -149,17 +150,6 @@ def test_splits_that_others_can_write_are_not_used() -> None:
     with pytest.warns(CacheWarning, match="another user can write it"):
         load(task)
     assert task.generated == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
-@pytest.mark.parametrize("name", ["targets.npy", "manifest.json"])
-def test_a_pipe_in_place_of_a_cached_file_does_not_wait(name: str) -> None:
-    task = Counting()
-    load(task)
-    (only_entry() / name).unlink()
-    os.mkfifo(only_entry() / name)
-    with pytest.warns(CacheWarning, match="not a regular file"):
-        load(task)
 
 
 def test_with_a_full_disk_the_split_is_generated_and_nothing_remains(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,23 @@ def test_a_printed_graph_is_read_back(program: Path) -> None:
     assert parse_stored_graph(print_graph(graph)) == graph
 
 
+LOOPS = """graph g
+instance @linear: linear(d = 8) "archlang.blocks.linear:Linear"
+input %0: vec[8]
+%1: vec[8] = {loop}(%0) {{
+    input %2: vec[8]
+    %3: vec[8] = add(%2, %2)
+    return %3
+}}
+return %1
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        (LOOPS.format(loop="repeat[count = 2000000]"), "1,000,000 steps"),
+        (LOOPS.format(loop='stack[path = "s", count = 30000]'), "20,000 operations or modules"),
         ("graph g\ninput %0: cake[n]\nreturn %0\n", "unknown type"),
         ("graph g\ninput %0: tokens[n, 8]\n%1: seq[n, 8] = call @embed(%0)\nreturn %1\n", "does not exist"),
         ("graph g\ninput %0: tokens[n, 99999999999]\n%1: tokens[n, 99999999999] = negate(%0)\nreturn %1\n", "size"),
@@ -76,27 +90,3 @@ def test_a_graph_of_the_signatures_and_the_words_of_the_language_is_read() -> No
 def test_statics_and_names_that_no_program_has_are_refused(part: str, other: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_stored_graph(MODEL.replace(part, other))
-
-
-LOOPS = """graph g
-instance @linear: linear(d = 8) "archlang.blocks.linear:Linear"
-input %0: vec[8]
-%1: vec[8] = {loop}(%0) {{
-    input %2: vec[8]
-    %3: vec[8] = add(%2, %2)
-    return %3
-}}
-return %1
-"""
-
-
-@pytest.mark.parametrize(
-    ("loop", "reason"),
-    [
-        ("repeat[count = 2000000]", "1,000,000 steps"),
-        ('stack[path = "s", count = 30000]', "20,000 operations or modules"),
-    ],
-)
-def test_a_model_that_no_program_may_have_is_refused(loop: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        parse_stored_graph(LOOPS.format(loop=loop))

@@ -21,7 +21,7 @@ from archlang.train.record.curves import Curves, TrackerWarning
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import read_plan
 from archlang.train.record.run_folder import Record, RecordWarning, this_process, with_resumption
-from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics, VersionsRecord
+from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics
 from archlang.train.record.summaries import summarize
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.inputs import InputFormat
@@ -174,15 +174,6 @@ def test_a_read_only_disk_is_a_clear_error(point: Plan, tmp_path: Path, monkeypa
         begin(tmp_path / "run", point)
 
 
-def test_files_that_the_program_uses_are_copied(program: Path, tmp_path: Path) -> None:
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / "mine.arch").write_text("block twice(h: seq[n, d]) -> seq[n, d] {\n    return h + h\n}\n")
-    text = program.read_text().replace("norm(h)", "twice(h)")
-    program.write_text('use "./parts/mine.arch"\n' + text)
-    begin(tmp_path / "run", plan_recipe(program)).close()
-    assert plan_recipe(tmp_path / "run" / "recipe.arch").graph == plan_recipe(program).graph
-
-
 def test_lines_after_a_checkpoint_are_truncated(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
     record.append("metrics.jsonl", step(1))
@@ -212,13 +203,19 @@ def test_a_line_that_cannot_be_written_is_a_clear_error(point: Plan, tmp_path: P
     record.close()
 
 
-def test_a_run_continues_without_curves(tmp_path: Path) -> None:
-    (tmp_path / "curves").write_text("in the way")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_run_continues_without_curves_and_none_are_written_through_a_link(is_link: bool, tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    if is_link:
+        (tmp_path / "curves").symlink_to("victim")
+    else:
+        (tmp_path / "curves").write_text("in the way")
     curves = Curves(tmp_path / "curves")
-    with pytest.warns(TrackerWarning, match="no further points"):
+    with pytest.warns(TrackerWarning, match="curves is a link" if is_link else "no further points"):
         curves.add(1, {"loss": 1.0})
     curves.add(2, {"loss": 1.0})
     curves.close()
+    assert not os.listdir(tmp_path / "victim")
 
 
 def test_curves_on_a_full_disk_end_with_a_warning_and_no_traceback(
@@ -285,16 +282,6 @@ def test_a_link_that_appears_during_a_run_is_not_followed(name: str, point: Plan
     assert (tmp_path / "victim").read_text() == "precious"
 
 
-def test_curves_are_not_written_through_a_link(tmp_path: Path) -> None:
-    (tmp_path / "victim").mkdir()
-    (tmp_path / "curves").symlink_to("victim")
-    curves = Curves(tmp_path / "curves")
-    with pytest.warns(TrackerWarning, match="curves is a link"):
-        curves.add(1, {"loss": 1.0})
-    curves.close()
-    assert not os.listdir(tmp_path / "victim")
-
-
 def using(program: Path, name: str) -> Plan:
     """Returns the plan of the program, which takes a block from a file of this name."""
     path = program.parent / name
@@ -326,6 +313,12 @@ def test_used_files_with_the_same_name_elsewhere_are_both_copied(program: Path, 
     begin(tmp_path / "run", plan_recipe(inner, allow=[tmp_path])).close()
     copies = [path.read_text() for path in (tmp_path / "run" / "elsewhere").rglob("*.arch")]
     assert sorted(re.findall(r"block (\w+)", "".join(copies))) == ["thrice", "twice"]
+
+
+def test_used_files_are_copied(program: Path, tmp_path: Path) -> None:
+    plan = using(program, "parts/mine.arch")
+    begin(tmp_path / "run", plan).close()
+    assert plan_recipe(tmp_path / "run" / "recipe.arch").graph == plan.graph
 
 
 def test_a_used_file_is_copied_if_no_operation_of_it_is_in_the_model(program: Path, tmp_path: Path) -> None:
@@ -395,12 +388,6 @@ def test_a_record_is_compared_with_the_last_resumption() -> None:
     record, _ = with_resumption(NOW, 4, newer)
     assert with_resumption(record, 8, newer) == (record, "")
     assert len(with_resumption(record, 8, NOW)[0].resumed) == 2
-
-
-def test_a_folder_without_history_is_read_as_before() -> None:
-    old = NOW.model_dump(mode="json")
-    assert "resumed" not in old
-    assert VersionsRecord.model_validate(old) == NOW
 
 
 def test_resuming_with_another_torch_is_said_once_and_shown(

@@ -20,10 +20,11 @@ from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import read_record
 from archlang.train.record.schemas import VERSIONS, VersionsRecord
-from archlang.train.runs import engines
-from archlang.train.runs.engines import Engine, make_engine
+from archlang.train.runs import engines, training
+from archlang.train.runs.engines import make_engine
 from archlang.train.runs.points import Point, run_point
 from archlang.train.runs.table import TableRuns
+from tests.tiny_run import StopAfter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes")
 
@@ -32,28 +33,18 @@ def installed(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed")
 
 
-def archlang(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "archlang", *map(str, arguments)]
-
-
-def run_all(engine: Engine, runs: TableRuns) -> None:
-    assert {result.error for result in engine.run(runs.points(), lambda: False)} == {""}
-
-
-def assert_equal(runs: TableRuns, expected: TableRuns) -> None:
-    """Two finished tables have the same curves and the same values."""
-    assert runs.points() == expected.points() == ()
-    for plan in expected.plan.plans:
-        curve, expected_curve = (table.run_folder(plan) / "metrics.jsonl" for table in (runs, expected))
-        assert curve.read_bytes() == expected_curve.read_bytes()
-    assert runs.cell_results() == expected.cell_results()
-
-
 def wait_for(path: Path) -> None:
     limit = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < limit, f"{path} does not appear"
         time.sleep(0.05)
+
+
+def assert_equals_solo_run(point: Point, folder: Path) -> None:
+    solo = replace(point, folder=folder / "alone" / point.folder.name)
+    run_point(solo)
+    for name in ("metrics.jsonl", "results.json"):
+        assert (point.folder / name).read_bytes() == (solo.folder / name).read_bytes()
 
 
 @pytest.fixture
@@ -112,9 +103,7 @@ def test_a_process_that_the_stop_ends_before_its_first_step_has_not_failed(code:
 def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point, ...], tmp_path: Path) -> None:
     (result,) = make_engine("local", 1).run(points[:1], lambda: False)
     assert result.error == ""
-    solo = replace(points[0], folder=tmp_path / "alone")
-    run_point(solo)
-    assert (result.point.folder / "metrics.jsonl").read_bytes() == (solo.folder / "metrics.jsonl").read_bytes()
+    assert_equals_solo_run(points[0], tmp_path)
 
 
 @pytest.mark.slow
@@ -125,26 +114,15 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
         pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
     ],
 )
-def test_another_engine_resumes_a_killed_table(
-    name: str, options: dict[str, str], program: Path, tmp_path: Path
+def test_another_engine_resumes_runs(
+    name: str, options: dict[str, str], points: tuple[Point, ...], tmp_path: Path
 ) -> None:
-    out = tmp_path / "killed"
-    sets = ("--set", "train.steps=160", "--set", "train.every=20")
-    command = archlang("table", program, "--seeds", "2", *sets, "--workers", "2", "--out", out, "--device", "cpu")
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    limit = time.monotonic() + 60
-    while not list(out.glob("*/checkpoints/*/manifest.json")):
-        assert time.monotonic() < limit
-        time.sleep(0.05)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    time.sleep(2)  # its child processes end
-    table = plan_table(program, sets={"train.steps": "160", "train.every": "20"}, seeds=[1, 2])
-    killed, expected = (TableRuns(table, folder, device="cpu") for folder in (out, tmp_path / "whole"))
-    assert killed.points()
-    run_all(make_engine(name, 2, options), killed)
-    run_all(make_engine("local", 2), expected)
-    assert_equal(killed, expected)
+    for point in points[:2]:
+        assert training.train(point.plan, point.folder, device="cpu", stop=StopAfter(2)).stopped
+    results = list(make_engine(name, 2, options).run(points[:2], lambda: False))
+    assert [result.error for result in results] == ["", ""]
+    for point in points[:2]:
+        assert_equals_solo_run(point, tmp_path)
 
 
 @pytest.mark.slow
@@ -154,8 +132,12 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
     number: signal.Signals, program: Path, tmp_path: Path
 ) -> None:
     sets = ("--set", "train.steps=10000000")
-    command = archlang("table", program, "--engine", "ray", "--workers", "1", *sets, "--out", tmp_path / "table")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    options = ("--engine", "ray", "--workers", "1", *sets, "--out", str(tmp_path / "table"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "archlang", "table", str(program), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     while not list((tmp_path / "table").glob("*/metrics.jsonl")):
         assert process.poll() is None
         time.sleep(0.05)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from archlang.errors import ProgramError
-from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.reports.run_report import RunReport
 from archlang.train.runs import evaluation, training
+from tests.tiny_run import TASK
 
 PROGRAM = """
 model tiny[steps = 2](x: tokens[n]) -> logits[classes] {
@@ -25,14 +25,11 @@ model tiny[steps = 2](x: tokens[n]) -> logits[classes] {
 }
 
 recipe tiny {
-    task  ctl[
-        order = forward, symbols = 3, functions = 2, new_functions = 0, reserved = 0, balanced = true,
-        train = 1..3, valid = 4..4, test = 5..6, train_size = 30, iid_size = 3, valid_size = 20, test_size = 40
-    ]
+    task  TASK
     model tiny
     train adamw[lr = 1e-2, batch = 8, steps = 20, every = 20, losses.open = 1]
 }
-"""
+""".replace("TASK", TASK)
 
 
 def program(folder: Path, text: str = PROGRAM) -> Path:
@@ -75,15 +72,6 @@ def test_a_weight_of_no_loss_is_refused_wherever_it_is_set(place: str) -> None:
     }
     assert mistake[0] == "E0617"
     assert "`open`" in mistake[1]
-
-
-def test_the_words_of_earlier_versions_are_corrected() -> None:
-    text = PROGRAM.replace("losses.open = 1]", "losses.open = 1]\n    vary train.losses.open in [0.1]")
-    mistakes = check_text(text.replace("loss open", "charge open").replace("losses.", "charges."))
-    assert [mistake.code for mistake in mistakes] == ["E0101", "E0301", "E0312"]
-    assert all(mistake.is_safe for mistake in mistakes)
-    edits = [edit for mistake in mistakes for edit in mistake.edits]
-    assert check_text(apply_edits(mistakes[0].span.source.text, edits)) == ()
 
 
 def test_a_weight_of_no_loss_on_the_command_line_is_refused(tmp_path: Path) -> None:

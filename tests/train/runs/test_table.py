@@ -46,15 +46,6 @@ def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: Table
     assert column_value(RESULTS, column) == value
 
 
-def test_the_memory_of_a_run_is_the_largest() -> None:
-    timings = [
-        StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
-        StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
-    ]
-    assert memory_in_use(timings) == 3.0
-    assert memory_in_use([]) is None
-
-
 def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:
     table = """
 table cost {
@@ -174,10 +165,13 @@ def run_folder(folder: Path, done: bool = True, **software: object) -> Path:
     return folder
 
 
-def test_the_seconds_of_a_run_are_those_of_its_training_steps() -> None:
-    timings = [StepTiming.model_validate(line) for line in (_TIMINGS[0], _TIMINGS[2])]
-    assert training_seconds(timings) == 2.0 + 3.0
-    assert training_seconds([]) is None
+def test_a_run_has_the_seconds_of_its_training_steps_and_its_largest_memory() -> None:
+    timings = [
+        StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
+        StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
+    ]
+    assert (training_seconds(timings), memory_in_use(timings)) == (2.0 + 3.0, 3.0)
+    assert (training_seconds([]), memory_in_use([])) == (None, None)
 
 
 def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of_a_cpu(tmp_path: Path) -> None:
@@ -193,30 +187,26 @@ def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of
 
 
 @pytest.mark.parametrize("threads", [-1, 10**400])
-def test_a_run_with_an_impossible_number_of_threads_or_without_its_times_is_not_counted(
-    tmp_path: Path, threads: int
-) -> None:
+def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Path, threads: int) -> None:
     assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
-    folder = run_folder(tmp_path / "without times")
-    (folder / "timings.jsonl").unlink()
-    assert time_spent([folder]) == TimeSpent()
 
 
 @pytest.mark.parametrize(
-    "line",
+    "lines",
     [
-        "{}",
-        '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}',
-        '{"step": 10, "time": 0.0, "steps_per_second": 1e-308}',
-        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}',
-        '{"step": 10, "split": "valid", "seconds": -1.0}',
-        '{"step": 10, "split": "valid", "seconds": 1e999}',
-        '{"step": 10, "split": "valid", "seconds": NaN}',
+        "",
+        "{}\n",
+        '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}\n',
+        '{"step": 10, "time": 0.0, "steps_per_second": 1e-308}\n',
+        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}\n',
+        '{"step": 10, "split": "valid", "seconds": -1.0}\n',
+        '{"step": 10, "split": "valid", "seconds": 1e999}\n',
+        '{"step": 10, "split": "valid", "seconds": NaN}\n',
     ],
 )
-def test_a_run_whose_times_are_damaged_is_not_counted(tmp_path: Path, line: str) -> None:
+def test_a_run_whose_times_are_damaged_or_missing_is_not_counted(tmp_path: Path, lines: str) -> None:
     folder = run_folder(tmp_path / "run")
-    (folder / "timings.jsonl").write_text(line + "\n")
+    (folder / "timings.jsonl").write_text(lines)
     assert time_spent([folder]) == TimeSpent()
 
 

@@ -123,6 +123,21 @@ def train_and_die(train: Train, folder: Path, owner: object, name: str, number: 
             train(folder)
 
 
+def assert_killed_equals_uninterrupted(
+    plan: Plan, folder: Path, *moments: tuple[object, str, int], precision: str = "32"
+) -> None:
+    """Compares a run that dies at several moments, one after another, with an uninterrupted one."""
+
+    def train(folder: Path) -> evaluation.Result:
+        return training.train(plan, folder, device="cpu", precision=precision)
+
+    train(folder / "uninterrupted")
+    for moment in moments:
+        train_and_die(train, folder / "killed", *moment)
+    train(folder / "killed")
+    assert contents(folder / "killed") == contents(folder / "uninterrupted")
+
+
 MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
     (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
@@ -143,14 +158,7 @@ def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
 @pytest.mark.parametrize("precision", ["32", "bf16"])
 def test_a_killed_run_with_noise_resumes_in_each_precision(precision: str, program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
-
-    def trained(folder: Path) -> evaluation.Result:
-        return training.train(plan_recipe(program), folder, device="cpu", precision=precision)
-
-    trained(tmp_path / "uninterrupted")
-    train_and_die(trained, tmp_path / "killed", EagerStep, "take", 25)
-    trained(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "uninterrupted")
+    assert_killed_equals_uninterrupted(plan_recipe(program), tmp_path, (EagerStep, "take", 25), precision=precision)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -242,13 +250,13 @@ def test_the_best_weights_are_evaluated_the_latest_of_equal_ones(
     assert steps(tmp_path / "run") == [30, 40]
 
 
-IMPATIENT = {"train__lr": "1e-12", "train__every": "5", "train__patience": "2"}
+IMPATIENT = {"train.lr": "1e-12", "train.every": "5", "train.patience": "2"}
 
 
 def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_value(
-    train: Train, tmp_path: Path
+    program: Path, tmp_path: Path
 ) -> None:
-    outcome = train(tmp_path / "run", **IMPATIENT)
+    outcome = training.train(plan_recipe(program, sets=IMPATIENT), tmp_path / "run", device="cpu")
     assert (outcome.step, outcome.stopped) == (15, False)
     assert [line["step"] for line in lines(tmp_path / "run") if line.get("split") == "valid"] == [5, 10, 15]
     results = json.loads((tmp_path / "run" / "results.json").read_text())
@@ -259,15 +267,9 @@ def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_val
     ("owner", "name", "number"), [(EagerStep, "take", 13), (torch, "save", 3), (evaluation, "compare", 1)]
 )
 def test_a_killed_run_with_patience_ends_at_the_same_step(
-    owner: object, name: str, number: int, train: Train, tmp_path: Path
+    owner: object, name: str, number: int, program: Path, tmp_path: Path
 ) -> None:
-    def impatient(folder: Path) -> evaluation.Result:
-        return train(folder, **IMPATIENT)
-
-    impatient(tmp_path / "whole")
-    train_and_die(impatient, tmp_path / "killed", owner, name, number)
-    impatient(tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert_killed_equals_uninterrupted(plan_recipe(program, sets=IMPATIENT), tmp_path, (owner, name, number))
 
 
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(run: Path) -> None:

@@ -68,6 +68,23 @@ def test_a_reopened_study_resumes_running_trials(search: SearchPlan, tmp_path: P
     assert len(reopened.trials()) == 3
 
 
+def test_looking_at_a_study_that_runs_changes_nothing_and_a_second_search_is_refused(
+    search: SearchPlan, tmp_path: Path
+) -> None:
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    trials = tuning.run(2, InProcess(), lambda: False)
+    next(trials)
+    running = next(tuning._points(1))
+    beside = tune.Tuning(search, tmp_path / "study", device="cpu")
+    assert list(beside.run(0, InProcess(), lambda: False)) == []
+    assert len(beside.trials()) == 1
+    with pytest.raises(RunError, match="another process searches in"):
+        next(beside.run(1, InProcess(), lambda: False))
+    tuning._study.tell(tuning._running.pop(running.folder), 0.5)
+    assert len(list(trials)) == 1
+    assert len(tuning.trials()) == 3
+
+
 def test_a_study_has_one_recipe_for_all_trials(program: Path, search: SearchPlan, tmp_path: Path) -> None:
     tune.Tuning(search, tmp_path / "study", device="cpu")
     longer = plan_search(program, sets={"train.steps": "6"})
