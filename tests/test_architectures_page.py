@@ -123,7 +123,7 @@ ENCODERS: dict[str, tuple[dict[str, int], dict[str, str]]] = {  # sizes, and how
         {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
         {
             r"^bert\.encoder\.layer": "stack",
-            r"^cls\.predictions\.bias": "decoder.bias",
+            r"^cls\.predictions\.bias": "unembed.bias",
             r"embeddings\.LayerNorm": "embeddings_norm",
             r"^bert\.embeddings\.|^bert\.|^cls\.predictions\.|\.self|\.dense": "",
             r"attention\.output\.LayerNorm": "attention_norm",
@@ -149,7 +149,7 @@ ENCODERS: dict[str, tuple[dict[str, int], dict[str, str]]] = {  # sizes, and how
 def test_an_encoder(tmp_path: Path, name: str, config: str, model: str) -> None:
     sizes, renamed = ENCODERS[name]
     theirs = drawn(getattr(transformers, model)(getattr(transformers, config)(vocab_size=VOCAB, **sizes)))
-    weights = {}
+    weights: dict[str, Tensor] = {}
     for key, weight in theirs.named_parameters():
         for pattern, words in renamed.items():
             key = re.sub(pattern, words, key)
@@ -170,8 +170,9 @@ def test_the_mixer_of_mamba_2(tmp_path: Path) -> None:
     theirs, x = model.layers[0].mixer, torch.randn(2, LENGTH, 32).double()
     weights = {}
     for key, weight in theirs.state_dict().items():
-        conv = weight[:, 0].T if weight.ndim == 3 else weight
-        own = (weight.ndim == 1 and key != "norm.weight") or "conv" in key
-        weights[key + ".weight" if own else key] = torch.atleast_2d(conv) if own else conv
+        if key in ("dt_bias", "A_log", "D", "conv1d.weight", "conv1d.bias"):  # learned vectors; oldest position first
+            weights[f"{key}.weight"] = weight.reshape(len(weight), -1).T
+        else:
+            weights[key] = weight
     with torch.no_grad():
         close(loaded(tmp_path, "mamba2_mixer", weights, d=32)(x).float(), theirs(x).float())
