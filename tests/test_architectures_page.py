@@ -25,12 +25,12 @@ VOCAB, LENGTH = 50, 20
 def drawn(theirs: nn.Module) -> nn.Module:
     torch.manual_seed(0)
     for name, weight in theirs.named_parameters():
-        nn.init.normal_(weight, 1.0 if "norm" in name or "ln_" in name else 0.0, 0.2)
+        nn.init.normal_(weight, 1.0 if "norm" in name.lower() or "ln_" in name else 0.0, 0.2)
     return theirs.double().eval()
 
 
 def loaded(tmp_path: Path, name: str, weights: dict[str, Tensor], **statics: Any) -> Any:
-    (text,) = (text for text in fences(PAGE, "arch") if f"model {name}[" in text)
+    (text,) = (text for text in fences(PAGE, "arch") if re.search(rf"^(model|block) {name}\[", text, re.MULTILINE))
     path = tmp_path / "page.arch"
     path.write_text(text, encoding="utf-8")
     ours = archlang.load(path, name, **statics).double().eval()
@@ -116,3 +116,63 @@ def test_the_attention_of_gpt_oss(tmp_path: Path, window: int) -> None:
     with torch.no_grad():
         expected, _ = theirs(x, model.rotary_emb(x, torch.arange(LENGTH)[None]), mask)
         close(loaded(tmp_path, "gpt_oss_attention", weights, window=window)(x).float(), expected.float())
+
+
+ENCODERS: dict[str, tuple[dict[str, int], dict[str, str]]] = {  # sizes, and how the page renames weights
+    "bert": (
+        {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
+        {
+            r"^bert\.encoder\.layer": "stack",
+            r"^cls\.predictions\.bias": "unembed.bias",
+            r"embeddings\.LayerNorm": "embeddings_norm",
+            r"^bert\.embeddings\.|^bert\.|^cls\.predictions\.|\.self|\.dense": "",
+            r"attention\.output\.LayerNorm": "attention_norm",
+            r"\.LayerNorm": "_norm",
+        },
+    ),
+    "t5_encoder": (
+        {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+        {
+            r"0\.layer_norm": "0.x.attention_norm",
+            r"1\.layer_norm": "1.x.dense_norm",
+            r"^.*(?=relative)|^encoder\.(?=final)|layer\.\d\.\w+\.": "",
+            r"^encoder\.block": "stack",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "model"),
+    [("bert", "BertConfig", "BertForMaskedLM"), ("t5_encoder", "T5Config", "T5EncoderModel")],
+)
+def test_an_encoder(tmp_path: Path, name: str, config: str, model: str) -> None:
+    sizes, renamed = ENCODERS[name]
+    theirs = drawn(getattr(transformers, model)(getattr(transformers, config)(vocab_size=VOCAB, **sizes)))
+    weights: dict[str, Tensor] = {}
+    for key, weight in theirs.named_parameters():
+        for pattern, words in renamed.items():
+            key = re.sub(pattern, words, key)
+        weights[key] = weight
+    tokens, lengths = torch.randint(VOCAB, (2, 150)), torch.tensor([150, LENGTH])
+    real = torch.arange(150) < lengths[:, None]
+    ours = loaded(tmp_path, name, weights, vocab=VOCAB)
+    with torch.no_grad():
+        expected = theirs(tokens, attention_mask=real.long())[0]
+        close(ours(tokens, lengths=lengths)[real].float(), expected[real].float())
+
+
+def test_the_mixer_of_mamba_2(tmp_path: Path) -> None:
+    config = transformers.Mamba2Config(
+        hidden_size=32, num_heads=4, head_dim=16, state_size=8, n_groups=1, num_hidden_layers=1, chunk_size=8
+    )
+    model: Any = drawn(transformers.Mamba2Model(config))
+    theirs, x = model.layers[0].mixer, torch.randn(2, LENGTH, 32).double()
+    weights = {}
+    for key, weight in theirs.state_dict().items():
+        if key in ("dt_bias", "A_log", "D", "conv1d.weight", "conv1d.bias"):  # learned vectors; oldest position first
+            weights[f"{key}.weight"] = weight.reshape(len(weight), -1).T
+        else:
+            weights[key] = weight
+    with torch.no_grad():
+        close(loaded(tmp_path, "mamba2_mixer", weights, d=32)(x).float(), theirs(x).float())
