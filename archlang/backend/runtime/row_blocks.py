@@ -123,7 +123,8 @@ class Rows:
         size = min(n, max(_LEAST_ROWS, block * n // entries))
         keeps = window or entries <= _KEPT or not torch.is_grad_enabled()
         parts = []
-        for first in range(0, n, size):
+        # The last rows first: the memory of long rows serves for shorter ones, while growing ones would leave holes.
+        for first in reversed(range(0, n, size)):
             end = min(n, first + size)
             begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
             taken = Range(first, end, slice(begin, seen + end))
@@ -134,7 +135,7 @@ class Rows:
                 parts.append(body(*arguments))
             else:
                 parts.append(checkpoint(body, *arguments, use_reentrant=False, preserve_rng_state=False))
-        return tuple(torch.cat(blocks, 1) for blocks in zip(*parts, strict=True))
+        return tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*parts, strict=True))
 
     def _reach(self, owner: nn.Module) -> int | None:
         """Returns how many keys up to its own position a row reads, 0 for all, if the chain is computed at once."""

@@ -197,7 +197,7 @@ def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.Mon
     columns: list[int] = []
     noted(type(by_rows.get_submodule("softmax_keys")), columns, 2, monkeypatch)
     by_rows(torch.randint(9, (1, 5)), torch.randint(9, (1, 6)))
-    assert columns == [1, 2, 3, 4, 5]
+    assert columns == [5, 4, 3, 2, 1]
 
 
 def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
