@@ -61,16 +61,17 @@ def is_per_sample(node: fx.Node, loop: LoweredLoop | None, code: Code, instances
     if loop is not None and any(isinstance(inner.operation, Halting | Scan) for inner in inside):
         return False  # each chunk has a ponder of its own
     return all(
-        _is_per_sample(inner, inner.operation, instances) for inner in inside if isinstance(inner.operation, Call)
+        _is_per_sample(inner, instances[inner.operation.instance])
+        for inner in inside
+        if isinstance(inner.operation, Call)
     )
 
 
-def _is_per_sample(node: Node, call: Call, instances: Mapping[str, Instance]) -> bool:
+def _is_per_sample(node: Node, instance: Instance) -> bool:
     """Whether a block computes each sample independently of the others. Random numbers that it draws in training only,
     as dropout does, may be drawn for many chunks at once."""
-    caveats = instances[call.instance].caveats
     cuts = any(kind.name == "chunks" for kind in node.types)
-    return bool(node.inputs) and not cuts and not {"batch", "padding", "random"} & {*caveats}
+    return not cuts and not {"batch", "padding", "random"} & {*instance.caveats}
 
 
 def _write_head(

@@ -92,6 +92,10 @@ PARALLEL = {
         "emit each(sum(by_head(v) * column))",
     ),
     "a change as a divisor": (VECTOR, "old = s s <- 0.5 * s + v emit v / (s - old)"),
+    "weights that no input is needed for": (
+        MATRIX,
+        "memory <- sigmoid(mean(learned[1, d, init = normal]())) * memory + each(by_head(v)) * v " + READ,
+    ),
     "a function of 0": (
         MATRIX, f"memory <- each(sigmoid(0 * small(v))) * memory + each(by_head(tanh(0 * v) + v)) * v {READ}"
     ),
