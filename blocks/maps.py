@@ -12,6 +12,7 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.kernels.triangle import lower_triangle
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
+from archlang.backend.runtime.stacking import holds
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -196,11 +197,15 @@ class Weigh(Weightless):
         """Returns what this block computes of the softmax of the scores, to which `bias` is added."""
         query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
         n, m = query.shape[2], key.shape[2]
-        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf.
-        if is_faster_plainly(query, m) or (bias is not None and bias.requires_grad and not bias.is_cuda):
+
+        def plainly() -> Tensor:
             x = scores(q, k)
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
             return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
+
+        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf.
+        if is_faster_plainly(query, m) or (bias is not None and bias.requires_grad and not bias.is_cuda):
+            return plainly()
         value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
         query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
         attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale or None)
@@ -216,6 +221,9 @@ class Weigh(Weightless):
         keyless = ~allowed.any(-1, keepdim=True)
         read = allowed | keyless
         heads = attend(read if added is None else added.masked_fill(~read, -torch.inf))
+        # The kernel adds the mask: what is not finite reaches queries from which it is hidden.
+        if not heads.is_cuda and not holds(heads.detach().isfinite()):
+            return plainly()
         return join_heads(heads.masked_fill(keyless, 0.0))
 
     def weights(

@@ -20,7 +20,9 @@ def print_torch(architecture: Architecture) -> str:
 def _bodies(code: Code) -> Iterator[str]:
     for name, reader in code.obstacles.items():
         by, reason = code.nodes.get(reader), "what it leads to reads it again"
-        if by is not None and by.span is not None and reader != name:
+        if reader in code.obstacles and reader != name:
+            reason = f"so is `{reader}`"
+        elif by is not None and by.span is not None and reader != name:
             reason = visible(f"{_first_line(by)}, {by.span}, does not take it by rows")
         yield f"# the map `{name}` is held as a whole: {reason}"
     for rows in code.rows:

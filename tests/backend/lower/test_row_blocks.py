@@ -144,6 +144,7 @@ def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str
         ("weights over queries", "softmax_queries(scores[2](h, k))"),
         ("a map read twice, one after the other", "what it leads to reads it again"),
         ("a map whose transpose is read too", "transpose_map(s)"),
+        ("rows that other rows change", "convolve_map[2](scores[2](h, h))"),
     ],
 )
 def test_the_lowered_program_says_which_line_needs_a_whole_map(name: str, reason: str, build: Build) -> None:
@@ -198,6 +199,29 @@ def test_causal_rows_read_no_later_columns(build: Build, monkeypatch: pytest.Mon
     noted(type(by_rows.get_submodule("softmax_keys")), columns, 2, monkeypatch)
     by_rows(torch.randint(9, (1, 5)), torch.randint(9, (1, 6)))
     assert columns == [5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("scores", ["scores(x, x) + alibi_bias[1](x, x)", "scores(x, x)", "relative_bias[1, 3](x, x)"])
+@pytest.mark.parametrize("window", [0, 3])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, 3e38])
+def test_what_is_not_finite_reaches_no_query_from_which_it_is_hidden(
+    scores: str, window: int, bad: float, compiled: Compiled
+) -> None:
+    attended = f"weigh[causal = true](softmax_keys[causal = true, window = {window}]({scores}), v)"
+    module = compiled(f"model m(x: seq[n, 8], v: seq[n, 8]) -> seq[n, 8] {{ return {attended} }}")
+    x, v = torch.randn(2, 70, 8), torch.randn(2, 70, 8)
+    expected = module(x, v)
+    x[1, 69] = bad
+    close(module(x, v)[:, :69], expected[:, :69])
+
+
+def test_queries_without_keys_are_zero_whatever_they_hold(compiled: Compiled) -> None:
+    keyless = "m = constant[0, 8]() return v + weigh(softmax_keys(scores(x, m)), m) + attention[1](x, m)"
+    module = compiled(f"model m(x: seq[n, 8], v: seq[n, 8]) -> seq[n, 8] {{ {keyless} }}")
+    for weight in (module.get_parameter(name) for name in dict(module.named_parameters()) if "bias" in name):
+        nn.init.zeros_(weight)
+    x, v = torch.full((2, 4, 8), torch.nan), torch.randn(2, 4, 8, requires_grad=True)
+    close(module(x, v), v)
 
 
 def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
