@@ -14,8 +14,6 @@ _LONGEST = 40
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
 # A sign that a value follows, at the end of a text.
 _BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
-# Statics without their `]`, and the inputs after them.
-_STATICS_OVER_INPUTS = re.compile(r"\[([^()\[\]{}\r\n]*\w)[ \t]*(\([^()\[\]{}\r\n]*\))\)")
 
 
 def quoted(text: str) -> str:
@@ -183,11 +181,6 @@ def unmatched_closer(closer: Span, opener: Span | None) -> Diagnostic:
     expected = {"(": ")", "[": "]", "{": "}"}[opener.text]
     message = f"`{closer.text}` does not match `{opener.text}`"
     labels = (Label(opener, "opened here"),)
-    statics = _STATICS_OVER_INPUTS.fullmatch(closer.source.text, opener.start, closer.end)
-    if statics is not None:
-        correct = f"[{statics[1]}]{statics[2]}"
-        diagnostic = Diagnostic("E0104", message, closer, "one too many", labels, f"write `{correct}`")
-        return diagnostic.with_edits(insertion(closer.source, statics.end(1), "]"), Edit(closer, ""))
     diagnostic = Diagnostic("E0104", message, closer, f"expected `{expected}`", labels, f"write `{expected}`")
     return diagnostic.with_edits(Edit(closer, expected))
 
