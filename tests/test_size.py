@@ -23,10 +23,10 @@ BUDGETS = {
     "editor play": (4_427, 4_400),
     "reports": (3_907, 3_700),
     "cli": (3_173, 3_500),
-    "": (19_530, 16_500),
+    "": (19_533, 16_500),
 }
-TOTAL = 65_274  # the aim is 61,000
-TESTS = 57_297  # the aim is 55,000
+TOTAL = 65_277  # the aim is 61,000
+TESTS = 57_304  # the aim is 55,000
 MEDIAN_FILE = 129  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

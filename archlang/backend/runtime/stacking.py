@@ -70,7 +70,10 @@ def is_plain() -> bool:
 
 
 def holds(mark: Bool[Tensor, "*_"]) -> bool:
-    """Returns whether a mark holds everywhere; False while a CUDA graph is captured, when no value can be read."""
+    """Returns whether a mark holds everywhere; False while a CUDA graph is captured, when no value can be read; True on
+    the device `meta`, which has none."""
+    if mark.is_meta:
+        return True
     if mark.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     return bool(mark.all())

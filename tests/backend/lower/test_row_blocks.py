@@ -215,6 +215,13 @@ def test_what_is_not_finite_reaches_no_query_from_which_it_is_hidden(
     close(module(x, v)[:, :69], expected[:, :69])
 
 
+def test_shapes_without_numbers_pass_through_masks_and_scans(compiled: Compiled) -> None:
+    attended = "weigh[causal = true](softmax_keys[causal = true, window = 3](scores(x, x)), x)"
+    scan = "scan v in y carry s { s <- sigmoid(v) * s + v emit s }"
+    text = f"model m(x: seq[n, 8]) -> seq[n, 8] {{ s = mean(x) y = {attended} z = {scan} return z }}"
+    assert compiled(text).to("meta")(torch.empty(2, 70, 8, device="meta")).shape == (2, 70, 8)
+
+
 def test_queries_without_keys_are_zero_whatever_they_hold(compiled: Compiled) -> None:
     keyless = "m = constant[0, 8]() return v + weigh(softmax_keys(scores(x, m)), m) + attention[1](x, m)"
     module = compiled(f"model m(x: seq[n, 8], v: seq[n, 8]) -> seq[n, 8] {{ {keyless} }}")
