@@ -193,7 +193,7 @@ class _Body:
     def _features(self, coefficient: Coefficient, width: int) -> fx.Node:
         return self._algebra.call(runtime.to_features, coefficient.value, self._part, width)
 
-    def _quoted(self, node: Any) -> str:  # Any: as in `_call`
+    def _quoted(self, node: Any) -> str:  # Any: an argument in torch.fx
         """Returns a value as the program has it."""
         origin = self._code.nodes.get(_without_axes(node).name) if isinstance(node, fx.Node) else None
         if origin is None or origin.span is None:

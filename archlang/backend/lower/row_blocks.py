@@ -66,8 +66,8 @@ def fuse_rows(
     """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph, these by the
     names of the calls, and the values that make it necessary to hold a map as a whole, by the map's name. `nodes` and
     `types` are of the values of the graph, by their names."""
-    found = (_member(node, nodes, instances, classes) for node in graph.nodes)
-    members = {member.node: member for member in found if member is not None}
+    computed_by_rows = (_member(node, nodes, instances, classes) for node in graph.nodes)
+    members = {member.node: member for member in computed_by_rows if member is not None}
     obstacles: dict[str, str] = {}
     groups = list(_groups(graph, members, obstacles))
     if not groups:

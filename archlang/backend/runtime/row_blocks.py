@@ -107,14 +107,14 @@ class Rows:
 
     def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
         """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
-        if not is_plain() or self._is_whole(owner):
+        if not is_plain() or self._takes_all_rows(owner):
             return self.body(owner, seen, *values)
         n, columns, entries = self._sizes(values)
         reach = self._reach(owner)
         body = self.body if self.fused is None or reach is None else self.fused
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
-        is_whole = reach == 0 and not self.is_biased
-        if is_whole and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
+        holds_no_map = reach == 0 and not self.is_biased
+        if holds_no_map and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, seen, *values)
         is_cut = not self.is_biased and any(part.columns is not None for part in self.slices)
         window = reach if reach and is_cut else 0
@@ -164,7 +164,7 @@ class Rows:
                 columns = max(columns, value.shape[2])
         return rows.shape[1], columns, prod((rows.shape[0], rows.shape[1], columns, self.width))
 
-    def _is_whole(self, owner: nn.Module) -> bool:
+    def _takes_all_rows(self, owner: nn.Module) -> bool:
         """Whether all rows are to be taken at once: anything observes the calls of a module, or one draws numbers."""
         modules = {path: resolve(owner, path.split(".")) for path in self.modules}
         is_random = any(modules[path].training for path in self.random)
