@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console, table_previews
-from archlang.cli.arguments import chosen_seeds, deadline_of, flag, matching, output, parse_sets, program_argument
+from archlang.cli.arguments import (
+    chosen_seeds,
+    deadline_of,
+    flag,
+    matching,
+    output,
+    parse_sets,
+    program_argument,
+    save_interval,
+)
 from archlang.cli.data import ask_for
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
@@ -57,6 +66,7 @@ def table(
         ),
     ] = False,
     time_limit: arguments.TimeLimit = None,
+    save: arguments.Save = "15m",
     listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
     claims: Annotated[bool, flag("--claims", "Run nothing; print the published numbers of every table.")] = False,
     dry_run: Annotated[
@@ -135,7 +145,7 @@ def table(
     failed = False
     stop = Stop()
     if not no_run:
-        points = runs.points(deadline_of(time_limit))
+        points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options)))
     _show_results(runs, pairs, parse_sets(sets), form, write)
     if stop.asked:
@@ -260,6 +270,7 @@ def tune(
     options: arguments.EngineOptions = None,
     workers: arguments.Workers = None,
     time_limit: arguments.TimeLimit = None,
+    save: arguments.Save = "15m",
     seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
@@ -289,7 +300,8 @@ def tune(
     require_trust([search.first()])
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
-    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    folder = out or Path("runs") / "tune" / search.recipe
+    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save))
     shown = RunsDisplay(terminal, search.recipe, trials)
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options))

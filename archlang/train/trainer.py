@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 # Splits that are evaluated during training: they tell whether a model fits, and whether it generalizes.
 _VALIDATION = ("iid", "valid")
+# What a run that is killed loses: the steps, or the time, since its last checkpoint.
+Interval = int | timedelta
+SAVED_EVERY = timedelta(minutes=15)
+# An evaluation may take long: if so much training is unsaved, it is saved before.
+_SECONDS_UNSAVED = 60.0
 
 
 class Watcher(Protocol):
@@ -117,12 +123,14 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
+        save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
             compiled: Let torch compile the bodies of loops.
+            save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
@@ -161,6 +169,7 @@ class Trainer:
         self.random_at_start = random_state(fabric.device)
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
+        self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
         self.has_ended = self.stopped = False
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
@@ -216,6 +225,7 @@ class Trainer:
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
+        self._saved_step = checkpoint.step
         if self._leads:
             self.checkpoints.remove_after(checkpoint.step, self._best_step())
             self.record.truncate(state.sizes, checkpoint.step)
@@ -238,6 +248,15 @@ class Trainer:
             raise ValueError(f"the state of the precision: {error}") from error
         restore_random_state(state.random, self.fabric.device)
 
+    def is_save_due(self) -> bool:
+        """Whether the steps since the last checkpoint are to be saved before another step or an evaluation."""
+        step, interval, seconds = self.progress.step, self._save_interval, time.monotonic() - self._saved_at
+        if step == self._saved_step:
+            return False
+        if self.is_evaluation_due() and seconds > _SECONDS_UNSAVED:
+            return True
+        return step % interval == 0 if isinstance(interval, int) else seconds >= interval.total_seconds()
+
     def save(self) -> None:
         """Writes a checkpoint.
 
@@ -247,6 +266,7 @@ class Trainer:
         progress = self.progress
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
+        self._saved_step, self._saved_at = progress.step, time.monotonic()
         if not self._leads:
             return
         sizes = self.record.sizes()
@@ -433,8 +453,12 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
         trainer.module.train()
     try:
         while (live := _live(trainers)) and not _is_stop_asked(trainers[0].fabric, stop):
+            # Runs that train together are saved together: they resume from a step at which all of them are.
+            is_save_due = any(trainer.is_save_due() for trainer in live)
             for trainer in live:
                 with trainer.keeping_error():
+                    if is_save_due:
+                        trainer.save()
                     if trainer.is_evaluation_due():
                         trainer.evaluate(stop)
                         trainer.save()

@@ -202,6 +202,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["--seeds", "0"], "'0' names no seed"),
         (["--seeds", "3..1"], "'3..1' names no seed; write 3, 1..5 or 1,4,7"),
         (["--for", "soon"], "not a duration"),
+        (["--save", "1__0"], "not a duration or a number of steps"),
         (["--format", "word"], "is not one of"),
         (["tiny.arch", "--dry-run"], "takes one file, and `tiny.arch` is a second one"),
         (["tiny.arch", "--list"], "or with `--list` or `--claims` a folder"),

@@ -23,6 +23,7 @@ from archlang.train.record.schemas import RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import Stop
+from archlang.train.trainer import SAVED_EVERY, Interval
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
@@ -39,6 +40,8 @@ class Point:
     precision: str = "32"
     deadline: float | None = None
     """when the run stops with a checkpoint, in seconds since 1970"""
+    save: Interval = SAVED_EVERY
+    """the steps or the time between checkpoints"""
     other_seeds: tuple[Point, ...] = ()
     """runs that differ in their seeds alone, to be trained together with this one"""
 
@@ -122,11 +125,12 @@ def run_point(point: Point) -> PointResult:
 
 
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
+    device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
+        return [train(point.plan, point.folder, device=device, precision=precision, save=save, stop=stop)]
     runs = (point, *point.other_seeds)
     plans, folders = [run.plan for run in runs], [run.folder for run in runs]
-    return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
+    return train_together(plans, folders, device=device, precision=precision, save=save, stop=stop)
 
 
 def _error_message(end: Result | Exception) -> str:

@@ -19,6 +19,7 @@ from archlang.train.runs.engines import Engine
 from archlang.train.runs.mistakes import other_study, searched, study_fails
 from archlang.train.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
+from archlang.train.trainer import SAVED_EVERY, Interval
 
 _STUDY = "study.sqlite"
 _BASE = "recipe"
@@ -51,6 +52,8 @@ class Tuning:
     precision: str = "32"
     deadline: float | None = None
     """when runs stop with a checkpoint, in seconds since 1970"""
+    save: Interval = SAVED_EVERY
+    """the steps or the time between checkpoints"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -156,7 +159,7 @@ class Tuning:
                 continue
             make_folder(self.folder, [folder.name])
             self._running[folder] = trial
-            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline)
+            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save)
 
     def _suggest(self, trial: Any) -> dict[str, float | str]:
         values: dict[str, float | str] = {}
