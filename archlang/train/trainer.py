@@ -366,41 +366,36 @@ class Trainer:
         return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
 
     def is_over(self) -> bool:
-        """Whether the run has taken its last step, or its patience is exhausted. All processes call it after the same
-        step; the first one, which evaluates, decides for all."""
-        if self.progress.step >= self.total:
-            return True
-        if not self.settings.patience or self.progress.evaluated < self.progress.step:
-            return False
-        return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
+        """Whether the run has taken its last step, or its patience is exhausted."""
+        is_evaluated = self.progress.evaluated == self.progress.step
+        is_patience_exhausted = is_evaluated and 0 < self.settings.patience <= self._evaluations_since_best()
+        return self.progress.step >= self.total or is_patience_exhausted
 
     def _evaluations_since_best(self) -> int:
         return evaluations_since_best(self.progress.history, *self.settings.selecting)
 
     def evaluate(self, stop: Stop) -> None:
-        """Evaluates the validation splits.
+        """Evaluates the validation splits, in all processes together.
 
         Raises:
             Interrupted: the run is asked to stop; nothing is recorded."""
         progress, scores, seconds = self.progress, [], []
-        if not self._leads:
-            progress.evaluated = progress.step
-            return
         with self._evaluated_weights.placed():
             for split in self._evaluated_splits:
                 begun = time.perf_counter()
                 scores.append(self.score(split, stop))
                 seconds.append(time.perf_counter() - begun)
         step = progress.evaluated = progress.step
-        for score, split_seconds in zip(scores, seconds, strict=True):
+        lines = [schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics) for score in scores]
+        # A metric of the user's own may differ, and all processes have to end at the same step.
+        progress.history += self.fabric.broadcast(lines)
+        for score, line, split_seconds in zip(scores, lines, seconds, strict=True) if self._leads else ():
             values = {"loss": score.loss, **score.metrics}
-            line = schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
             self.record.append(schemas.METRICS, line)
             self.record.append(
                 schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
-            progress.history.append(line)
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
@@ -411,7 +406,7 @@ class Trainer:
         data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
         return evaluate(
             self.test_module(), data, self.splits[split], split, self.task,
-            settings=self.settings, stopping=lambda: stop.asked,
+            settings=self.settings, stopping=lambda: stop.asked, processes=self.fabric.world_size,
         )  # fmt: skip
 
     def test_module(self) -> Architecture:

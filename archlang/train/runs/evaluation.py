@@ -128,20 +128,23 @@ def conclude(
         raise trainer.error
     step, task = trainer.progress.step, trainer.task
     stopped = Result(trainer.record.folder, step)
-    if trainer.stopped or not trainer.fabric.is_global_zero:
+    if trainer.stopped:
         return stopped
+    trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
         with showing_evaluation(console):
             splits = {
                 name: add_written(
                     trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
-                    stopping=lambda: stop.asked,
+                    stopping=lambda: stop.asked, processes=trainer.fabric.world_size,
                 ).result()
                 for name, split in trainer.splits.items()
                 if name != "train" and len(split)
             }  # fmt: skip
     except Interrupted:
+        return stopped
+    if not trainer.fabric.is_global_zero:
         return stopped
     _warn_of_divergence(splits)
     selecting_metric = trainer.settings.selecting[1]
