@@ -143,9 +143,14 @@ Seeds = Annotated[
 ]
 Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
 EngineOptions = Annotated[
-    list[str] | None, typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`.")
+    list[str] | None,
+    typer.Option("--engine-option", help="An option of ray, as `gpus=1`, or of slurm, as `slurm_partition=gpu`."),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
+Retries = Annotated[
+    int,
+    typer.Option("--retries", min=0, help="How often a run that the machine has ended resumes, as if it was killed."),
+]
 
 AsJson = Annotated[bool, flag("--json", "Print as JSON, and nothing else.")]
 

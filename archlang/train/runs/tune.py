@@ -13,7 +13,7 @@ from archlang.errors.machine import needs_extra
 from archlang.plan.search import SearchPlan
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record import mistakes
-from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.mistakes import FolderInUse, RunError, disk_errors_as
 from archlang.train.record.reading import LOCK, read_results
 from archlang.train.runs.engines import Engine
 from archlang.train.runs.mistakes import other_study, searched, study_fails
@@ -36,7 +36,7 @@ class Trial:
     values: dict[str, int | float | str | bool]
     """the searched statics as the recipe of the trial has them, by path"""
     value: float | None
-    """the selecting metric; None if the trial failed"""
+    """the selecting metric; None if the trial failed or has not ended"""
     folder: Path | None = None
 
 
@@ -134,6 +134,9 @@ class Tuning:
             trial = self._running.pop(folder)
             if point_result.stopped:
                 continue  # The study keeps it as running; reopening the study resumes it.
+            if point_result.is_elsewhere:  # as a job of SLURM whose search was killed
+                yield self._trial(trial, None, folder), point_result
+                continue
             try:
                 results = read_results(folder)
             except RunError:
@@ -185,6 +188,17 @@ class Tuning:
             succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
         return [self._trial(trial, trial.value) for trial in ranked]
+
+    def running(self) -> list[Trial]:
+        """Returns the trials that another process runs now."""
+        from optuna.trial import TrialState
+
+        try:
+            with self._locked():
+                return []  # They have been interrupted, and begin again with the next search.
+        except FolderInUse:
+            running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            return [self._trial(trial, None) for trial in running]
 
     def _trial(self, trial: Any, value: float | None, folder: Path | None = None) -> Trial:
         return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder)
