@@ -170,7 +170,8 @@ class Trainer:
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
         self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
-        self.has_ended = self.stopped = False
+        self.has_ended = self.stopped = self._asked = False
+        self._asking: list[Tensor] = []
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
@@ -195,6 +196,23 @@ class Trainer:
             yield
         except RunError as error:
             self.error, self.has_ended = error, True
+
+    # Several processes
+
+    def is_stop_asked(self, stop: Stop) -> bool:
+        """Whether any process is asked to stop: all of them stop after the same step."""
+        self._asked = stop.asked
+        if self.fabric.world_size == 1:
+            return self._asked
+        # Those of the step before the last: the host does not wait for the last one.
+        return len(self._asking) > 1 and bool(self._asking.pop(0) > 0)
+
+    def mean_over_processes(self, loss: Tensor) -> Tensor:
+        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop."""
+        total = torch.stack([loss, torch.full_like(loss, self._asked)])
+        torch.distributed.all_reduce(total)
+        self._asking.append(total[1])
+        return total[0] / self.fabric.world_size
 
     # Checkpoints
 
@@ -447,7 +465,7 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
     for trainer in trainers:
         trainer.module.train()
     try:
-        while (live := _live(trainers)) and not _is_stop_asked(trainers[0].fabric, stop):
+        while (live := _live(trainers)) and not trainers[0].is_stop_asked(stop):
             # Runs that train together are saved together: they resume from a step at which all of them are.
             is_save_due = any(trainer.is_save_due() for trainer in live)
             for trainer in live:
@@ -477,15 +495,6 @@ def _stop_live(trainers: Sequence[Trainer]) -> None:
     for trainer in _live(trainers):
         with trainer.keeping_error():
             trainer.stop()
-
-
-def _is_stop_asked(fabric: Fabric, stop: Stop) -> bool:
-    """Whether any process is asked to stop: all of them stop after the same step."""
-    if fabric.world_size == 1:
-        return stop.asked
-    total = fabric.all_reduce(torch.tensor(float(stop.asked), device=fabric.device), reduce_op="sum")
-    assert isinstance(total, Tensor)
-    return bool(total > 0)
 
 
 def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:

@@ -122,8 +122,8 @@ class Result:
 def conclude(
     plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
 ) -> Result:
-    """Evaluates every split of a run that has reached its last step except the training split, with the selected
-    weights, and writes its results. `data` describes its splits."""
+    """Evaluates every split of a run that has reached its last step, and the training split only if there is no other,
+    with the selected weights, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
     step, task = trainer.progress.step, trainer.task
@@ -140,7 +140,7 @@ def conclude(
                     stopping=lambda: stop.asked, processes=trainer.fabric.world_size,
                 ).result()
                 for name, split in trainer.splits.items()
-                if name != "train" and len(split)
+                if len(split) and (name != "train" or len(trainer.splits) == 1)
             }  # fmt: skip
     except Interrupted:
         return stopped
