@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from archlang.tasks.kit.ragged import Ragged, offsets_of
 
@@ -53,6 +54,11 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        """The type of its tokens."""
+        return np.uint8 if len(self) <= 1 << 8 else np.int32
+
     def encode(self, texts: Iterable[Words]) -> Ragged:
         """Returns texts as tokens.
 
@@ -63,8 +69,7 @@ class Lexicon:
         words = (word for text in texts for word in text)
         lengths = np.fromiter((len(text) for text in texts), dtype=np.int64, count=len(texts))
         tokens = (ids[word] for word in words) if unknown is None else (ids.get(word, unknown) for word in words)
-        dtype = np.uint8 if len(self) <= 1 << 8 else np.int32
-        return Ragged(np.fromiter(tokens, dtype=dtype, count=int(lengths.sum())), offsets_of(lengths))
+        return Ragged(np.fromiter(tokens, dtype=self.dtype, count=int(lengths.sum())), offsets_of(lengths))
 
 
 def most_frequent(texts: Iterable[Words], most: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from archlang.tasks.kit.ragged import Integers, Ragged, join
 
 _Part = Ragged | np.ndarray
+# The rows that are hashed at a time.
+_ROWS = 1 << 16
 
 
 class Form(Enum):
@@ -95,6 +98,16 @@ class Split:
                 arrays[name] = part
         return arrays
 
+    @cached_property
+    def sha256(self) -> str:
+        """A digest of every array, equal on every machine."""
+        sha256 = hashlib.sha256()
+        for name, array in sorted(self.arrays().items()):
+            sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+            little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            sha256.update(np.ascontiguousarray(little_endian).data)
+        return sha256.hexdigest()
+
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Split:
         """Returns the split with these arrays, which `arrays` returned."""
@@ -119,11 +132,35 @@ def join_splits(splits: Sequence[Split]) -> Split:
     return Split._of_parts(joined, splits[0].points_at)
 
 
+def shared_rows(split: Split, others: Split) -> int:
+    """Returns how many items of a split are also items of another, as a model reads them."""
+    return int(np.isin(_row_hashes(split), _row_hashes(others)).sum())
+
+
+def _row_hashes(split: Split) -> npt.NDArray[np.uint64]:
+    """Returns a hash of the inputs of each item [N]; those of different items are equal with a chance of 2^-64."""
+    hashes = np.zeros(len(split), dtype=np.uint64)
+    for ragged in split.inputs.values():
+        for start in range(0, len(split), _ROWS):
+            ends = ragged.offsets[start : start + _ROWS + 1]
+            values = ragged.values[ends[0] : ends[-1]].reshape(ends[-1] - ends[0], -1)
+            columns = (_mixed(column.astype(np.float64).view(np.uint64)) for column in values.T)
+            places = np.arange(len(values), dtype=np.int64) - np.repeat(ends[:-1] - ends[0], np.diff(ends))
+            mixed = _mixed(sum(columns, places.astype(np.uint64)))
+            # Sums of uint64 wrap around, and so do their differences.
+            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])[ends - ends[0]]
+            rows = slice(start, start + _ROWS)
+            hashes[rows] = _mixed(hashes[rows] + np.diff(sums))
+    return hashes
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Returns well-mixed bits of each number, as SplitMix64 (Steele et al., 2014) does."""
+    numbers = (numbers + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
 def digest(split: Split) -> str:
     """Returns a sha256 of every array of a split, equal on every machine."""
-    sha256 = hashlib.sha256()
-    for name, array in sorted(split.arrays().items()):
-        sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
-        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        sha256.update(np.ascontiguousarray(little_endian).data)
-    return sha256.hexdigest()
+    return split.sha256
