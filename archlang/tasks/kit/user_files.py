@@ -8,12 +8,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,18 +25,18 @@ from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import Arrays, entry
 from archlang.tasks.kit.lexicon import Cut
-from archlang.tasks.kit.ragged import Integers, Ragged, Reals, Truths
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 
 Words = tuple[str, ...]
 Cell = str | Words
 
 SPLITS = ("train", "valid", "test")
-# The column that holds the split of a row.
-SPLIT = "split"
+# The column that holds the split of a row, and the number of the split where there is no such column.
+SPLIT, NO_SPLIT = "split", len(SPLITS)
 FORMS = (".csv", ".tsv", ".jsonl", ".txt")
 _VERSION = 1
-# The words that are held as Python objects at a time.
-_WORDS = 1 << 21
+# The rows that are read at a time, and the words of the rows that are encoded at a time.
+_ROWS, _WORDS = 1 << 8, 1 << 21
 
 
 def one_label(text: str) -> Words:
@@ -88,7 +87,8 @@ def _read(source: Source, key: str) -> Corpus:
         Ragged(arrays[f"{index}.values"], arrays[f"{index}.offsets"]) for index in range(len(source.columns))
     )
     words = Ragged(arrays["words.values"], arrays["words.offsets"])
-    return Corpus(source, columns, arrays["splits"], arrays["groups"], arrays["places"], words)
+    none = arrays["splits"][:0]
+    return Corpus(source, columns, arrays["splits"], arrays.get("groups", none), arrays.get("places", none), words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ class Corpus:
     source: Source
     columns: tuple[Ragged, ...]
     splits: Integers
-    groups: Integers
-    places: Reals
+    groups: np.ndarray
+    places: np.ndarray
     words: Ragged
 
     def line(self, row: int) -> int:
@@ -155,9 +155,6 @@ class Corpus:
         return np.fromiter((ids.get(text, other) for text in self.texts()), dtype, len(self.words))
 
 
-NO_SPLIT = len(SPLITS)
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Some rows of a corpus: their indices [n], and their columns."""
@@ -175,54 +172,40 @@ class _Numbers(dict[str, int]):
         return number
 
 
-class _Lists:
-    """What has been read since the last piece."""
-
-    def __init__(self, columns: int) -> None:
-        self.words = [array("i") for _ in range(columns)]
-        self.ends = [array("q", [0]) for _ in range(columns)]
-        self.splits, self.groups, self.places = array("B"), array("i"), array("d")
-
-    def arrays(self) -> Arrays:
-        columns = enumerate(zip(self.words, self.ends, strict=True))
-        sequences = {f"{index}.values": words for index, (words, _) in columns}
-        ends = {f"{index}.offsets": ends for index, ends in enumerate(self.ends)}
-        of_rows = {"splits": self.splits, "groups": self.groups, "places": self.places}
-        return {name: np.array(values) for name, values in (sequences | ends | of_rows).items()}
-
-
 def _pieces(source: Source) -> Iterator[Arrays]:
-    """Yields the arrays of a corpus.
+    """Yields the arrays of a corpus, some rows at a time, and then the words.
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
     numbers = _Numbers()
     number_of = numbers.__getitem__
-    lists = _Lists(len(source.columns))
-    for line, split, cells in source.rows():
-        if split is not None and split not in SPLITS:
-            raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
-        lists.splits.append(NO_SPLIT if split is None else SPLITS.index(str(split)))
-        for index, ((column, cut), cell) in enumerate(zip(source.columns, cells, strict=True)):
-            words = cut(cell) if isinstance(cell, str) else cell
-            if not words:
-                raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
-            lists.words[index].extend(map(number_of, words))
-            lists.ends[index].append(len(lists.words[index]))
+    rows = source.rows()
+    while some := list(islice(rows, _ROWS)):
+        lines, splits, cells = zip(*some, strict=True)
+        for line, split in zip(lines, splits, strict=True):
+            if split is not None and split not in SPLITS:
+                raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
+        numbers_of_splits = [NO_SPLIT if split is None else SPLITS.index(split) for split in splits]
+        piece: dict[str, np.ndarray] = {"splits": np.array(numbers_of_splits, np.uint8)}
+        for index, (column, cut) in enumerate(source.columns):
+            texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
+            for line, words in zip(lines, texts, strict=True):
+                if not words:
+                    raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
+            offsets = offsets_of(np.array([len(words) for words in texts]))
+            values = np.fromiter(map(number_of, chain.from_iterable(texts)), np.int32, int(offsets[-1]))
+            piece |= {f"{index}.values": values, f"{index}.offsets": offsets}
             if index == source.group:
-                lists.groups.append(number_of(" ".join(words)))
+                piece["groups"] = np.array([number_of(" ".join(words)) for words in texts], np.int32)
             if not index and source.has_places:
-                lists.places.append(_place(words))
-        if len(lists.words[0]) >= _WORDS:
-            yield lists.arrays()
-            lists = _Lists(len(source.columns))
+                piece["places"] = np.array([_place(words) for words in texts])
+        yield piece
     if not numbers:
         raise mistakes.bad_line(1, source.path, "expected a line of data")
-    yield lists.arrays()
     spellings = iter(numbers)
-    while some := list(islice(spellings, _WORDS)):
-        spelled = Ragged.of_bytes(word.encode(errors="surrogatepass") for word in some)
-        yield {"words.values": spelled.values, "words.offsets": spelled.offsets}
+    while spelled := list(islice(spellings, _WORDS)):
+        ragged = Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)
+        yield {"words.values": ragged.values, "words.offsets": ragged.offsets}
 
 
 def _place(words: Words) -> float:
