@@ -199,9 +199,9 @@ def _read(folder: Path) -> Entry:
         return Entry(arrays, content["facts"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         if folder.exists():
-            raise _Damaged(f"{_MANIFEST} is missing") from None
+            raise _Damaged(f"{Path(error.filename).name} is missing") from None
         raise
 
 
@@ -210,17 +210,13 @@ def _map(path: Path, expected: str | None = None) -> np.ndarray:
     try:
         if expected is not None and str(digest_of(Stored(path))) != expected:
             raise _Damaged(f"{path.name} differs from what was written")
-        try:
-            return np.asanyarray(np.load(path, mmap_mode="c", allow_pickle=False))
-        except ValueError:
-            # An empty array cannot be memory-mapped.
-            return np.asarray(np.load(path, allow_pickle=False))
-    except FileNotFoundError:
-        raise _Damaged(f"{path.name} is missing") from None
     except DataError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise _Damaged(f"{path.name} is missing") from None
         raise error.__cause__ or error from None
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="c", allow_pickle=False))
+    except ValueError:
+        # An empty array cannot be memory-mapped.
+        return np.asarray(np.load(path, allow_pickle=False))
 
 
 def _write(path: Path, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[Arrays], Facts]) -> None:

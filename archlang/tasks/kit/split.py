@@ -15,8 +15,6 @@ import numpy.typing as npt
 from archlang.tasks.kit.ragged import Integers, Ragged, join
 
 _Part = Ragged | np.ndarray
-# The rows that are hashed at a time.
-_ROWS = 1 << 12
 
 
 class Form(Enum):
@@ -130,36 +128,6 @@ def join_splits(splits: Sequence[Split]) -> Split:
             parts.setdefault(name, []).append(part)
     joined = {name: join(same) if isinstance(same[0], Ragged) else np.concatenate(same) for name, same in parts.items()}
     return Split._of_parts(joined, splits[0].points_at)
-
-
-def shared_rows(split: Split, others: Split) -> int:
-    """Returns how many items of a split are also items of another, as a model reads them."""
-    known, hashes = np.sort(_row_hashes(others)), _row_hashes(split)
-    return int((np.searchsorted(known, hashes, "right") > np.searchsorted(known, hashes)).sum())
-
-
-def _row_hashes(split: Split) -> npt.NDArray[np.uint64]:
-    """Returns a hash of the inputs of each item [N]; those of two different items differ but for a chance of 2^-64."""
-    hashes = np.zeros(len(split), dtype=np.uint64)
-    for ragged in split.inputs.values():
-        for start in range(0, len(split), _ROWS):
-            ends = ragged.offsets[start : start + _ROWS + 1]
-            places = 1 + np.arange(ends[0], ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
-            codes = places.astype(np.uint64)
-            for column in np.atleast_2d(ragged.values[ends[0] : ends[-1]].T):
-                codes = _mixed(codes * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.float64).view(np.uint64))
-            # Sums of uint64 wrap around, and so do their differences.
-            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(codes, dtype=np.uint64)])[ends - ends[0]]
-            rows = slice(start, start + _ROWS)
-            hashes[rows] = _mixed(hashes[rows] + np.diff(sums))
-    return hashes
-
-
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Returns well-mixed bits of each number, as SplitMix64 (Steele et al., 2014) does."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 def digest(split: Split) -> str:

@@ -128,11 +128,8 @@ class Corpus:
         bounds = np.unique([0, *np.searchsorted(first, np.arange(_WORDS, first[-1], _WORDS)), len(first) - 1])
         for start, end in pairwise(bounds):
             marks = chosen[start:end]
-            columns = []
-            for column in self.columns:
-                ends = column.offsets[start : end + 1]
-                here = Ragged(column.values[ends[0] : ends[-1]], ends - ends[0])
-                columns.append(here if marks.all() else here.select(marks))
+            parts = [column.part(start, end) for column in self.columns]
+            columns = parts if marks.all() else [part.select(marks) for part in parts]
             yield Rows(self, start + np.flatnonzero(marks), tuple(columns))
 
     def counts(self, columns: Iterable[int], chosen: Truths) -> Integers:

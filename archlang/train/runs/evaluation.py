@@ -23,8 +23,9 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
+from archlang.tasks.kit.distinct import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
-from archlang.tasks.kit.split import Split, digest, shared_rows
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.devices import select_device

@@ -1,11 +1,9 @@
 """Splits: their arrays, digests and forms."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split, digest, join_splits, shared_rows
+from archlang.tasks.kit.split import Form, Split, digest, join_splits
 from archlang.tasks.kit.task import Kind
 from tests.tasks.every import rows_of as rows
 
@@ -86,18 +84,3 @@ def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> 
     assert part.inputs["features"][0].tolist() == FEATURES[1].tolist()
     assert isinstance(part.targets, Ragged)
     assert part.targets[0].tolist() == [[False, True, False], [False, False, True]]
-
-
-@given(
-    st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 1)), min_size=1, max_size=20), st.data()
-)
-def test_shared_rows_are_those_with_equal_inputs(rows: list[tuple[list[int], int]], data: st.DataObject) -> None:
-    def of(items: list[tuple[list[int], int]]) -> Split:
-        numbers = Ragged.table(np.asarray([[number] for _, number in items], np.float32))
-        features = Ragged(numbers.values.reshape(-1, 1) / 3, numbers.offsets)
-        return Split({"x": Ragged.of([tokens for tokens, _ in items]), "y": features}, np.arange(len(items)))
-
-    count = data.draw(st.integers(1, len(rows)))
-    assert shared_rows(of(rows[:count]), of(rows)) == count
-    expected = sum(row in rows[count - 1 :] for row in rows)
-    assert shared_rows(of(rows), of(rows[count - 1 :])) == expected
