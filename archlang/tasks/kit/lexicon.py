@@ -1,10 +1,10 @@
 """Lexicons: the words of a task, each with its token, and how texts are cut into them."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +72,21 @@ class Lexicon:
         return Ragged(np.fromiter(tokens, dtype=self.dtype, count=int(lengths.sum())), offsets_of(lengths))
 
 
-def most_frequent(texts: Iterable[Words], most: int) -> tuple[str, ...]:
-    """Returns at most `most` of the most frequent words of the texts. Equally frequent words are in alphabetical
-    order."""
-    counts = Counter(word for text in texts for word in text)
+class Numbers(dict[str, int]):
+    """The number of each word of some texts, in the order of their first occurrence."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+    def encode(self, texts: Sequence[Words]) -> Ragged:
+        """Returns texts as numbers of words; new words get the next numbers."""
+        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
+        return Ragged(np.fromiter(map(self.__getitem__, chain.from_iterable(texts)), np.int32, offsets[-1]), offsets)
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> tuple[str, ...]:
+    """Returns at most `most` of the most frequent words. Equally frequent words are in alphabetical order."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(word for word, _ in ordered[:most])
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +24,8 @@ from archlang.disk.mistakes import RefusedFile
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import Arrays, entry
-from archlang.tasks.kit.lexicon import Cut
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
+from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths
 
 Words = tuple[str, ...]
 Cell = str | Words
@@ -141,11 +141,11 @@ class Corpus:
         return counts
 
     def most_frequent(self, counts: Integers, most: int) -> tuple[str, ...]:
-        """Returns at most `most` of the words with the largest `counts`, as `lexicon.most_frequent` does."""
+        """Returns at most `most` of the words with the largest `counts`."""
         words = np.flatnonzero(counts)
         if len(words) > most:
             words = words[counts[words] >= np.partition(counts[words], -most)[-most]]
-        return tuple(word for _, word in sorted((-int(counts[word]), self.text(word)) for word in words)[:most])
+        return most_frequent({self.text(word): int(counts[word]) for word in words}, most)
 
     def numbers(self, ids: Mapping[str, int], other: int = -1, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
         """Returns for each word its number in `ids`; `other` if it has none."""
@@ -161,21 +161,12 @@ class Rows:
     columns: tuple[Ragged, ...]
 
 
-class _Numbers(dict[str, int]):
-    """The number of each word, by its first occurrence."""
-
-    def __missing__(self, word: str) -> int:
-        self[word] = number = len(self)
-        return number
-
-
 def _pieces(source: Source) -> Iterator[Arrays]:
     """Yields the arrays of a corpus, some rows at a time, and then the words.
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
-    numbers = _Numbers()
-    number_of = numbers.__getitem__
+    numbers = Numbers()
     rows = source.rows()
     while some := list(islice(rows, _ROWS)):
         lines, splits, cells = zip(*some, strict=True)
@@ -189,11 +180,10 @@ def _pieces(source: Source) -> Iterator[Arrays]:
             for line, words in zip(lines, texts, strict=True):
                 if not words:
                     raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
-            offsets = offsets_of(np.array([len(words) for words in texts]))
-            values = np.fromiter(map(number_of, chain.from_iterable(texts)), np.int32, int(offsets[-1]))
-            piece |= {f"{index}.values": values, f"{index}.offsets": offsets}
+            encoded = numbers.encode(texts)
+            piece |= {f"{index}.values": encoded.values, f"{index}.offsets": encoded.offsets}
             if index == source.group:
-                piece["groups"] = np.array([number_of(" ".join(words)) for words in texts], np.int32)
+                piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
                 piece["places"] = np.array([_place(words) for words in texts])
         yield piece
