@@ -104,8 +104,9 @@ class Answers:
             self.predictions[items] = predictions
             return
         columns = np.arange(predictions.shape[1])
-        inside = columns < targets.lengths[items][:, None]
-        self.predictions[(targets.offsets[items][:, None] + columns)[inside]] = predictions[inside]
+        starts = targets.offsets[items][:, None]
+        inside = columns < targets.offsets[items + 1][:, None] - starts
+        self.predictions[(starts + columns)[inside]] = predictions[inside]
 
     def put_losses(self, items: np.ndarray, losses: np.ndarray, counts: np.ndarray) -> None:
         """Stores the sums of the losses of some items, and the numbers of losses."""

@@ -1,38 +1,54 @@
-"""The cache of generated splits: verified when loaded, and memory-mapped.
+"""The cache of what tasks generate and read: arrays and facts, verified when loaded, and memory-mapped.
 
-A split is a folder of `.npy` files with `manifest.json`, written atomically, so that a reader never sees an unfinished
-split, and two processes may generate the same split. If the cache cannot be written (full, read-only, no home folder),
-`load` warns and returns the split from memory. Raising the `version` of a task invalidates its cached splits."""
+An entry is a folder of `.npy` files with `manifest.json`, written piece by piece and atomically, so that a reader never
+sees an unfinished entry, and two processes may make the same one. If the cache cannot be written (full, read-only, no
+home folder), an entry is made in memory, with a warning. Raising the `version` of a task invalidates its splits."""
 
 import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cache
+from io import BufferedWriter
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from archlang.disk.atomic import atomic_folder, remove_folder
+from archlang.data.mistakes import DataError
+from archlang.data.stored import Stored, digest_of
+from archlang.disk.atomic import remove_folder
 from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.os_errors import machine_remedy, os_reason
-from archlang.disk.readable import open_named, read_named
+from archlang.disk.readable import read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
 # are.
 DATA_SEED = 0
-_FORMAT = 1
+_FORMAT = 2
 _FOLDER = "tasks"
 _MANIFEST = "manifest.json"
+
+Arrays = Mapping[str, np.ndarray]
+Facts = Mapping[str, Any]  # Any: JSON
+
+
+class Entry(NamedTuple):
+    """What the cache holds under a key."""
+
+    arrays: Arrays
+    facts: Facts
 
 
 @runtime_checkable
@@ -43,22 +59,69 @@ class ReadsUserFiles(Protocol):
         """Returns the paths of these files."""
 
 
+@runtime_checkable
+class GeneratesPieces(Protocol):
+    """A task whose splits may be larger than the memory."""
+
+    def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        """Yields the items of a split in order, some at a time; at least one piece."""
+
+
 class _Damaged(Exception):
-    """A cached split that differs from the written one."""
+    """An entry that differs from the written one."""
 
 
 def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> Split:
     """Loads a split of `task`, whose statics are `statics`, or generates and caches it.
 
-    Arrays from the cache are memory-mapped and read-only.
+    Arrays from the cache are memory-mapped: processes share them, and what is written to them is not stored.
 
     Raises:
         TaskError, DataError: the split cannot be generated."""
+
+    @cache
+    def generated() -> list[Arrays]:
+        return [checked(name, task, split, task.generate(split, seed)).arrays()]
+
+    def pieces() -> Iterable[Arrays]:
+        if isinstance(task, GeneratesPieces):
+            return (piece.arrays() for piece in task.pieces(split, seed))
+        return generated()
+
+    arrays, facts = entry(
+        f"{name}-{split}", _key(name, statics, task, split, seed), pieces,
+        lambda arrays: {"sha256": digest(Split.from_arrays(arrays))},
+    )  # fmt: skip
+    loaded = Split.from_arrays(arrays)
+    loaded.__dict__["sha256"] = facts["sha256"]
+    return loaded
+
+
+def entry(
+    name: str, key: object, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[Arrays], Facts] = lambda _: {}
+) -> Entry:
+    """Returns the entry `name` with a `key` of JSON, or makes it: from the `pieces` of its arrays, each of which
+    continues the one before, and from the `facts` about them.
+
+    >>> pieces = [{"x.values": np.array([1, 2]), "x.offsets": np.array([0, 2])}] * 2
+    >>> {name: array.tolist() for name, array in entry("twice", 1, lambda: pieces).arrays.items()}
+    {'x.values': [1, 2, 1, 2], 'x.offsets': [0, 2, 4]}
+    """
+
+    def in_memory() -> Entry:
+        parts: dict[str, list[np.ndarray]] = {}
+        for piece in _continued(pieces()):
+            for part, array in piece.items():
+                parts.setdefault(part, []).append(array)
+        arrays = {part: np.concatenate(same) for part, same in parts.items()}
+        return Entry(arrays, facts(arrays))
+
+    digest = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
     try:
-        path = own_cache(_FOLDER) / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
+        path = own_cache(_FOLDER) / f"{name}-{digest}"
     except OSError as error:
-        warnings.warn(f"splits are not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return checked(name, task, split, task.generate(split, seed))
+        warnings.warn(f"{name} is not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
+        return in_memory()
     try:
         return _read(path)
     except FileNotFoundError:
@@ -67,40 +130,37 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         if is_out_of_memory(error):
             raise
         if isinstance(error, OSError) and machine_remedy(error) is not None:
-            message = f"{path} cannot be read ({os_reason(error)}), so this run generates the split again"
+            message = f"{path} cannot be read ({os_reason(error)}), so this run generates it again"
             warnings.warn(message, CacheWarning, stacklevel=2)
-            return checked(name, task, split, task.generate(split, seed))
+            return in_memory()
         warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
         remove_folder(path)
-    generated = checked(name, task, split, task.generate(split, seed))
     try:
-        _write(path, generated)
+        _write(path, pieces, facts)
         return _read(path)
     except (_Damaged, OSError) as error:
         warnings.warn(
-            f"the {split} split of {name} cannot be cached in {path.parent} ({error}), so every run generates it; "
-            "set ARCHLANG_CACHE to a folder with free space",
+            f"{name} cannot be cached in {path.parent} ({error}), so every run generates it; set ARCHLANG_CACHE to a "
+            "folder with free space",
             CacheWarning,
             stacklevel=2,
         )
-        return generated
+        return in_memory()
 
 
 def folder() -> Path:
-    """Returns the folder of cached splits.
+    """Returns the folder of the cache.
 
     Raises:
         OSError: there is no cache folder."""
     return cache_folder() / _FOLDER
 
 
-def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
+def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> list[object]:
     plain = {key: _plain(value) for key, value in sorted(statics.items())}
-    facts: list[object] = [_FORMAT, name, task.version, split, seed, plain]
     # The vocabulary of a run, in place of that of the files.
-    facts += [stored for stored in (getattr(task, "stored", ()),) if any(stored)]
-    facts += [versions for versions in (published_files.versions(task), _user_digests(task)) if versions]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    stored = [list(words) for words in getattr(task, "stored", ())]
+    return [task.version, seed, plain, stored, published_files.versions(task), _user_digests(task)]
 
 
 def _plain(value: StaticValue) -> object:
@@ -123,53 +183,92 @@ def _user_digests(task: Task) -> list[str | None]:
 def _digest(file: Path) -> str | None:
     """Returns None if the file cannot be read; generating the split then raises the error."""
     try:
-        return _sha256(file) if file.is_file() else None
-    except OSError:
+        return str(digest_of(Stored(file)))
+    except DataError:
         return None
 
 
-def _read(folder: Path) -> Split:
+def _read(folder: Path) -> Entry:
     manifest = folder / _MANIFEST
     try:
-        content = json.loads(read_named(manifest, LARGEST_JSON))
-        digests = {str(name): str(digest) for name, digest in content["sha256"].items()}
+        written = json.loads(read_named(manifest, LARGEST_JSON))
+        content = written["content"]
+        if written["sha256"] != _check(content):
+            raise _Damaged(f"{_MANIFEST} differs from what was written")
+        arrays = {name: _map(folder / f"{name}.npy", expected) for name, expected in content["arrays"].items()}
+        return Entry(arrays, content["facts"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         if folder.exists():
-            raise _Damaged(f"{_MANIFEST} is missing") from None
+            raise _Damaged(f"{Path(error.filename).name} is missing") from None
         raise
-    arrays: dict[str, np.ndarray] = {}
-    for name, digest in digests.items():
-        path = folder / f"{name}.npy"
-        try:
-            if _sha256(path) != digest:
-                raise _Damaged(f"{path.name} differs from what was written")
-            arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except FileNotFoundError:
-            raise _Damaged(f"{path.name} is missing") from None
-        except ValueError:
-            # An empty array cannot be memory-mapped.
-            arrays[name] = np.load(path, allow_pickle=False)
+
+
+def _map(path: Path, expected: str | None = None) -> np.ndarray:
+    """Maps an array. Its digest is computed if it has changed since it was last verified, or is small."""
     try:
-        return Split.from_arrays(arrays)
-    except KeyError as error:
-        raise _Damaged(f"{error} is missing") from error
+        if expected is not None and str(digest_of(Stored(path))) != expected:
+            raise _Damaged(f"{path.name} differs from what was written")
+    except DataError as error:
+        raise error.__cause__ or error from None
+    try:
+        return np.asanyarray(np.load(path, mmap_mode="c", allow_pickle=False))
+    except ValueError:
+        # An empty array cannot be memory-mapped.
+        return np.asarray(np.load(path, allow_pickle=False))
 
 
-def _write(folder: Path, split: Split) -> None:
+def _write(path: Path, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[Arrays], Facts]) -> None:
     # If another process was first, its equal folder stays.
-    with atomic_folder(folder, overwrite=False, durable=False) as unfinished:
-        digests = {}
-        for name, array in split.arrays().items():
-            path = unfinished / f"{name}.npy"
-            np.save(path, array, allow_pickle=False)
-            digests[name] = _sha256(path)
-        # The order of the arrays matters: the fields of a split are the positional inputs of a model.
-        text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1)
-        (unfinished / _MANIFEST).write_text(text, encoding="utf-8")
+    with Folder.open(path.parent) as parent, parent.new_folder(path.name, overwrite=False, durable=False) as unfinished:
+        files: dict[str, _GrowingFile] = {}
+        with ExitStack() as stack:
+            for piece in _continued(pieces()):
+                for name, array in piece.items():
+                    if name not in files:
+                        files[name] = _GrowingFile(stack.enter_context(unfinished.create_file(f"{name}.npy")), array)
+                    files[name].append(array)
+            for file in files.values():
+                file.write_header()
+        places = {name: unfinished.path / f"{name}.npy" for name in files}
+        content = {
+            # The order of the arrays matters: the fields of a split are the positional inputs of a model.
+            "arrays": {name: str(digest_of(Stored(place))) for name, place in places.items()},
+            "facts": facts({name: _map(place) for name, place in places.items()}),
+        }
+        unfinished.write(_MANIFEST, json.dumps({"content": content, "sha256": _check(content)}), durable=False)
 
 
-def _sha256(path: Path) -> str:
-    with open_named(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _check(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _continued(pieces: Iterable[Arrays]) -> Iterator[Arrays]:
+    """Yields pieces whose offsets of sequences continue those of the pieces before."""
+    ends: dict[str, int] = {}
+    for piece in pieces:
+        arrays = dict(piece)
+        for name, array in piece.items():
+            if name.endswith(".offsets") and not name.startswith("groups."):
+                arrays[name] = array[1:] + ends[name] if name in ends else array
+                ends[name] = ends.get(name, 0) + int(array[-1])
+        yield arrays
+
+
+class _GrowingFile:
+    """A `.npy` file that is written row by row, while the number of rows is unknown."""
+
+    def __init__(self, file: BufferedWriter, like: np.ndarray) -> None:
+        self._file, self._like, self._rows = file, like[:0], 0
+        self.write_header()
+
+    def append(self, rows: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(rows, self._like.dtype).data.cast("B") if rows.size else b"")
+        self._rows += len(rows)
+
+    def write_header(self) -> None:
+        # numpy leaves room in a header for more digits of the number of rows.
+        header = np.lib.format.header_data_from_array_1_0(self._like)
+        self._file.seek(0)
+        np.lib.format.write_array_header_1_0(self._file, header | {"shape": (self._rows, *self._like.shape[1:])})

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,16 @@ class Split:
                 arrays[name] = part
         return arrays
 
+    @cached_property
+    def sha256(self) -> str:
+        """A digest of every array, equal on every machine."""
+        sha256 = hashlib.sha256()
+        for name, array in sorted(self.arrays().items()):
+            sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+            little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            sha256.update(np.ascontiguousarray(little_endian).data)
+        return sha256.hexdigest()
+
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> Split:
         """Returns the split with these arrays, which `arrays` returned."""
@@ -121,9 +132,4 @@ def join_splits(splits: Sequence[Split]) -> Split:
 
 def digest(split: Split) -> str:
     """Returns a sha256 of every array of a split, equal on every machine."""
-    sha256 = hashlib.sha256()
-    for name, array in sorted(split.arrays().items()):
-        sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
-        little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        sha256.update(np.ascontiguousarray(little_endian).data)
-    return sha256.hexdigest()
+    return split.sha256

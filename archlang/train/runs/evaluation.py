@@ -23,6 +23,7 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
+from archlang.tasks.kit.distinct import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
@@ -378,17 +379,15 @@ def load_splits(
 
 def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
     """Warns if rows of other splits are also in `train`, as the model reads them."""
-    trained = set(_hashes(splits["train"])) if len(splits) > 1 else set()
     for name, split in splits.items():
-        shared = sum(row in trained for row in _hashes(split)) if name != "train" else 0
-        if shared:
+        if name != "train" and (shared := _shared_rows(split, splits["train"])):
             message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
             warnings.warn(message, RecordWarning, stacklevel=3)
 
 
-def _hashes(split: Split) -> Iterator[int]:
-    for index in range(len(split)):
-        yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
+def _shared_rows(split: Split, train: Split) -> int:
+    key = [digest(split), digest(train)]
+    return int(cache.entry("shared", key, list, lambda _: {"rows": shared_rows(split, train)}).facts["rows"])
 
 
 def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
