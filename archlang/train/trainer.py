@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
 from archlang.plan.plan import Plan
@@ -123,6 +123,7 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
+        remat: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
@@ -130,6 +131,7 @@ class Trainer:
 
         Args:
             compiled: Let torch compile the bodies of loops.
+            remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
@@ -148,6 +150,8 @@ class Trainer:
         optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         if compiled:
             compile_bodies(self.module)
+        if remat and not rematerialize_bodies(self.module):
+            raise mistakes.no_steps_to_repeat(plan.model)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
