@@ -1,6 +1,7 @@
 """Devices and precisions are checked before a run; random generators are restored exactly."""
 
 import random
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -102,6 +103,18 @@ def test_a_lost_process_is_a_fault_of_the_surroundings_that_names_rank_and_host(
     assert "it resumes from the last checkpoint" in error.value.remedy
     with pytest.raises(RuntimeError, match="a fault of another kind"):
         failing("a fault of another kind")
+
+
+def test_processes_that_do_not_find_each_other_are_a_fault_of_the_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "2")
+
+    @leaving_process_group
+    def joining() -> None:
+        options = {"is_master": False, "timeout": timedelta(seconds=0.1)}
+        torch.distributed.TCPStore("127.0.0.1", 9, 2, **options)  # type: ignore[attr-defined] # torch does not list it
+
+    with pytest.raises(RunMachineError, match="rank 2 on .* lost the others: "):
+        joining()
 
 
 def test_every_generator_is_restored() -> None:
