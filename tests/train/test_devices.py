@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 import torch
+from torch._C._distributed_c10d import TCPStore
 
 from archlang.train import devices
 from archlang.train.devices import (
@@ -110,8 +111,7 @@ def test_processes_that_do_not_find_each_other_are_a_fault_of_the_surroundings(m
 
     @leaving_process_group
     def joining() -> None:
-        options = {"is_master": False, "timeout": timedelta(seconds=0.1)}
-        torch.distributed.TCPStore("127.0.0.1", 9, 2, **options)  # type: ignore[attr-defined] # torch does not list it
+        TCPStore("127.0.0.1", 9, 2, is_master=False, timeout=timedelta(seconds=0.1))
 
     with pytest.raises(RunMachineError, match="rank 2 on .* lost the others: "):
         joining()
