@@ -18,13 +18,14 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from archlang.data.mistakes import DataError
+from archlang.data.registry import DigestRule, take
 from archlang.data.stored import Stored, digest_of
 from archlang.disk.atomic import remove_folder
 from archlang.disk.cache_folder import cache_folder, own_cache
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.os_errors import machine_remedy, os_reason
-from archlang.disk.readable import read_named
+from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked
@@ -84,7 +85,8 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         return [checked(name, task, split, task.generate(split, seed)).arrays()]
 
     def pieces() -> Iterable[Arrays]:
-        if isinstance(task, GeneratesPieces):
+        # A class of the user's own may generate other items than the class that it extends.
+        if _is_shipped(task) and isinstance(task, GeneratesPieces):
             return (piece.arrays() for piece in task.pieces(split, seed))
         return generated()
 
@@ -172,11 +174,14 @@ def _plain(value: StaticValue) -> object:
     return str(value)
 
 
+def _is_shipped(task: Task) -> bool:
+    return type(task).__module__.startswith("archlang.")
+
+
 def _user_digests(task: Task) -> list[str | None]:
     """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
-    module = type(task).__module__
-    source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
+    source = None if _is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
     return [_digest(Path(file)) for file in (*files, source) if file]
 
 
@@ -213,7 +218,8 @@ def _map(path: Path, expected: str | None = None) -> np.ndarray:
     except DataError as error:
         raise error.__cause__ or error from None
     try:
-        return np.asanyarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        # Indexing a plain array is faster than indexing a `memmap`.
+        return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except ValueError:
         # An empty array cannot be memory-mapped.
         return np.asarray(np.load(path, allow_pickle=False))
@@ -234,10 +240,15 @@ def _write(path: Path, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[
         places = {name: unfinished.path / f"{name}.npy" for name in files}
         content = {
             # The order of the arrays matters: the fields of a split are the positional inputs of a model.
-            "arrays": {name: str(digest_of(Stored(place))) for name, place in places.items()},
+            "arrays": {name: _sha256(place) for name, place in places.items()},
             "facts": facts({name: _map(place) for name, place in places.items()}),
         }
         unfinished.write(_MANIFEST, json.dumps({"content": content, "sha256": _check(content)}), durable=False)
+
+
+def _sha256(path: Path) -> str:
+    with open_named(path) as stream:
+        return str(take(DigestRule.SHA256, stream, 0))
 
 
 def _check(content: object) -> str:
