@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import random
 import re
@@ -182,6 +183,7 @@ def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arg
             raise mistakes.lost_process(rank, host, reason) from error
         finally:
             if _has_process_group() and not was_joined:
+                gc.collect()  # a trainer and its step hold each other
                 torch.distributed.destroy_process_group()
 
     return leaving

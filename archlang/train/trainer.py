@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 # Splits that are evaluated during training: they tell whether a model fits, and whether it generalizes.
 _VALIDATION = ("iid", "valid")
+# What a run that is killed loses: the steps, or the time, since its last checkpoint.
+Interval = int | timedelta
+SAVED_EVERY = timedelta(minutes=15)
+# An evaluation may take long: if so much training is unsaved, it is saved before.
+_SECONDS_UNSAVED = 60.0
 
 
 class Watcher(Protocol):
@@ -117,12 +123,14 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
+        save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
             compiled: Let torch compile the bodies of loops.
+            save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
@@ -161,7 +169,9 @@ class Trainer:
         self.random_at_start = random_state(fabric.device)
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
-        self.has_ended = self.stopped = False
+        self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
+        self.has_ended = self.stopped = self._asked = False
+        self._asking: list[Tensor] = []
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
@@ -186,6 +196,23 @@ class Trainer:
             yield
         except RunError as error:
             self.error, self.has_ended = error, True
+
+    # Several processes
+
+    def is_stop_asked(self, stop: Stop) -> bool:
+        """Whether any process is asked to stop: all of them stop after the same step."""
+        self._asked = stop.asked
+        if self.fabric.world_size == 1:
+            return self._asked
+        # Those of the step before the last: the host does not wait for the last one.
+        return len(self._asking) > 1 and bool(self._asking.pop(0) > 0)
+
+    def mean_over_processes(self, loss: Tensor) -> Tensor:
+        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop."""
+        total = torch.stack([loss, torch.full_like(loss, self._asked)])
+        torch.distributed.all_reduce(total)
+        self._asking.append(total[1])
+        return total[0] / self.fabric.world_size
 
     # Checkpoints
 
@@ -216,6 +243,7 @@ class Trainer:
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
+        self._saved_step = checkpoint.step
         if self._leads:
             self.checkpoints.remove_after(checkpoint.step, self._best_step())
             self.record.truncate(state.sizes, checkpoint.step)
@@ -238,6 +266,15 @@ class Trainer:
             raise ValueError(f"the state of the precision: {error}") from error
         restore_random_state(state.random, self.fabric.device)
 
+    def is_save_due(self) -> bool:
+        """Whether the steps since the last checkpoint are to be saved before another step or an evaluation."""
+        step, interval, seconds = self.progress.step, self._save_interval, time.monotonic() - self._saved_at
+        if step == self._saved_step:
+            return False
+        if self.is_evaluation_due() and seconds > _SECONDS_UNSAVED:
+            return True
+        return step % interval == 0 if isinstance(interval, int) else seconds >= interval.total_seconds()
+
     def save(self) -> None:
         """Writes a checkpoint.
 
@@ -247,6 +284,7 @@ class Trainer:
         progress = self.progress
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
+        self._saved_step, self._saved_at = progress.step, time.monotonic()
         if not self._leads:
             return
         sizes = self.record.sizes()
@@ -346,41 +384,36 @@ class Trainer:
         return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
 
     def is_over(self) -> bool:
-        """Whether the run has taken its last step, or its patience is exhausted. All processes call it after the same
-        step; the first one, which evaluates, decides for all."""
-        if self.progress.step >= self.total:
-            return True
-        if not self.settings.patience or self.progress.evaluated < self.progress.step:
-            return False
-        return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
+        """Whether the run has taken its last step, or its patience is exhausted."""
+        is_evaluated = self.progress.evaluated == self.progress.step
+        is_patience_exhausted = is_evaluated and 0 < self.settings.patience <= self._evaluations_since_best()
+        return self.progress.step >= self.total or is_patience_exhausted
 
     def _evaluations_since_best(self) -> int:
         return evaluations_since_best(self.progress.history, *self.settings.selecting)
 
     def evaluate(self, stop: Stop) -> None:
-        """Evaluates the validation splits.
+        """Evaluates the validation splits, in all processes together.
 
         Raises:
             Interrupted: the run is asked to stop; nothing is recorded."""
         progress, scores, seconds = self.progress, [], []
-        if not self._leads:
-            progress.evaluated = progress.step
-            return
         with self._evaluated_weights.placed():
             for split in self._evaluated_splits:
                 begun = time.perf_counter()
                 scores.append(self.score(split, stop))
                 seconds.append(time.perf_counter() - begun)
         step = progress.evaluated = progress.step
-        for score, split_seconds in zip(scores, seconds, strict=True):
+        lines = [schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics) for score in scores]
+        # A metric of the user's own may differ, and all processes have to end at the same step.
+        progress.history += self.fabric.broadcast(lines)
+        for score, line, split_seconds in zip(scores, lines, seconds, strict=True) if self._leads else ():
             values = {"loss": score.loss, **score.metrics}
-            line = schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
             self.record.append(schemas.METRICS, line)
             self.record.append(
                 schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
-            progress.history.append(line)
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
@@ -391,7 +424,7 @@ class Trainer:
         data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
         return evaluate(
             self.test_module(), data, self.splits[split], split, self.task,
-            settings=self.settings, stopping=lambda: stop.asked,
+            settings=self.settings, stopping=lambda: stop.asked, processes=self.fabric.world_size,
         )  # fmt: skip
 
     def test_module(self) -> Architecture:
@@ -432,9 +465,13 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
     for trainer in trainers:
         trainer.module.train()
     try:
-        while (live := _live(trainers)) and not _is_stop_asked(trainers[0].fabric, stop):
+        while (live := _live(trainers)) and not trainers[0].is_stop_asked(stop):
+            # Runs that train together are saved together: they resume from a step at which all of them are.
+            is_save_due = any(trainer.is_save_due() for trainer in live)
             for trainer in live:
                 with trainer.keeping_error():
+                    if is_save_due:
+                        trainer.save()
                     if trainer.is_evaluation_due():
                         trainer.evaluate(stop)
                         trainer.save()
@@ -458,15 +495,6 @@ def _stop_live(trainers: Sequence[Trainer]) -> None:
     for trainer in _live(trainers):
         with trainer.keeping_error():
             trainer.stop()
-
-
-def _is_stop_asked(fabric: Fabric, stop: Stop) -> bool:
-    """Whether any process is asked to stop: all of them stop after the same step."""
-    if fabric.world_size == 1:
-        return stop.asked
-    total = fabric.all_reduce(torch.tensor(float(stop.asked), device=fabric.device), reduce_op="sum")
-    assert isinstance(total, Tensor)
-    return bool(total > 0)
 
 
 def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:

@@ -123,26 +123,29 @@ class Result:
 def conclude(
     plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
 ) -> Result:
-    """Evaluates every split of a run that has reached its last step except the training split, with the selected
-    weights, and writes its results. `data` describes its splits."""
+    """Evaluates every split of a run that has reached its last step, and the training split only if there is no other,
+    with the selected weights, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
     step, task = trainer.progress.step, trainer.task
     stopped = Result(trainer.record.folder, step)
-    if trainer.stopped or not trainer.fabric.is_global_zero:
+    if trainer.stopped:
         return stopped
+    trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
         with showing_evaluation(console):
             splits = {
                 name: add_written(
                     trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
-                    stopping=lambda: stop.asked,
+                    stopping=lambda: stop.asked, processes=trainer.fabric.world_size,
                 ).result()
                 for name, split in trainer.splits.items()
-                if name != "train" and len(split)
+                if len(split) and (name != "train" or len(trainer.splits) == 1)
             }  # fmt: skip
     except Interrupted:
+        return stopped
+    if not trainer.fabric.is_global_zero:
         return stopped
     _warn_of_divergence(splits)
     selecting_metric = trainer.settings.selecting[1]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.errors.names import plural
-from archlang.train.record.mistakes import RunError, RunMachineError
+from archlang.train.record.mistakes import FolderInUse, RunError, RunMachineError
 
 # Checkpoints and stored models
 
@@ -86,7 +86,7 @@ def other_study(folder: Path, recipe: str, own: str) -> RunError:
     return RunError(message, "name another folder with `--out`, or search with the same settings")
 
 
-searched = RunError.wording(
+searched = FolderInUse.wording(
     "another process searches in {folder}", "wait for it, name another folder with `--out`, or look with `--trials 0`"
 )
 
