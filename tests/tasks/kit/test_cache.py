@@ -129,7 +129,7 @@ def test_a_forged_entry_runs_no_code() -> None:
     good = digest(load(Counting()))
     np.save(only_entry() / "targets.npy", np.array([Runs()], dtype=object), allow_pickle=True)
     manifest = json.loads((only_entry() / "manifest.json").read_text())
-    manifest["content"]["arrays"]["targets"] = cache._sha256(only_entry() / "targets.npy")
+    manifest["content"]["parts"]["targets"] = [cache._sha256(only_entry() / "targets.npy")]
     manifest["sha256"] = cache._check(manifest["content"])
     (only_entry() / "manifest.json").write_text(json.dumps(manifest))
     with pytest.warns(CacheWarning, match="is damaged"):
@@ -149,6 +149,7 @@ def test_a_class_of_ones_own_generates_whole_splits_even_if_its_base_generates_p
         def make(self, split: str, seed: int) -> Split:
             return super().make(split, seed).select([1, 0])
 
+    (tmp_path / "a.txt").write_text("a\nb b\n")
     task: Any = Reversed(path=str(tmp_path / "a.txt"), words=2)  # Any: both a `Task` and a `ShippedTask`
     assert cache.load("own", {}, task, "train", 0).groups["length"].tolist() == [2, 1]
 
