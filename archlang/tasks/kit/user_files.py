@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,10 @@ from archlang.data.stored import ENDINGS, Stored, digest_of, reading
 from archlang.disk.mistakes import RefusedFile
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.cache import Arrays, entry
+from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths
+from archlang.tasks.kit.split import Part, Parts
 
 Words = tuple[str, ...]
 Cell = str | Words
@@ -82,13 +84,9 @@ class Source:
 
 @lru_cache(maxsize=4)
 def _read(source: Source, key: str) -> Corpus:
-    arrays = entry("texts", key, lambda: _pieces(source)).arrays
-    columns = tuple(
-        Ragged(arrays[f"{index}.values"], arrays[f"{index}.offsets"]) for index in range(len(source.columns))
-    )
-    words = Ragged(arrays["words.values"], arrays["words.offsets"])
-    none = arrays["splits"][:0]
-    return Corpus(source, columns, arrays["splits"], arrays.get("groups", none), arrays.get("places", none), words)
+    parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
+    columns = tuple(parts[str(index)] for index in range(len(source.columns)))
+    return Corpus(source, columns, parts["splits"], parts.get("groups"), parts.get("places"), parts["words"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +95,13 @@ class Corpus:
 
     `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
     `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
-    split; both are empty if the source asks for none."""
+    split; both are None if the source asks for none."""
 
     source: Source
     columns: tuple[Ragged, ...]
     splits: Integers
-    groups: np.ndarray
-    places: np.ndarray
+    groups: Any  # an array, or None: so is `places`
+    places: Any
     words: Ragged
 
     def line(self, row: int) -> int:
@@ -161,8 +159,8 @@ class Rows:
     columns: tuple[Ragged, ...]
 
 
-def _pieces(source: Source) -> Iterator[Arrays]:
-    """Yields the arrays of a corpus, some rows at a time, and then the words.
+def _pieces(source: Source) -> Iterator[Parts]:
+    """Yields the parts of a corpus, some rows at a time, and then the words.
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
@@ -174,14 +172,13 @@ def _pieces(source: Source) -> Iterator[Arrays]:
             if split is not None and split not in SPLITS:
                 raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         numbers_of_splits = [NO_SPLIT if split is None else SPLITS.index(split) for split in splits]
-        piece: dict[str, np.ndarray] = {"splits": np.array(numbers_of_splits, np.uint8)}
+        piece: dict[str, Part] = {"splits": np.array(numbers_of_splits, np.uint8)}
         for index, (column, cut) in enumerate(source.columns):
             texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
             for line, words in zip(lines, texts, strict=True):
                 if not words:
                     raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
-            encoded = numbers.encode(texts)
-            piece |= {f"{index}.values": encoded.values, f"{index}.offsets": encoded.offsets}
+            piece[str(index)] = numbers.encode(texts)
             if index == source.group:
                 piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
@@ -191,8 +188,7 @@ def _pieces(source: Source) -> Iterator[Arrays]:
         raise mistakes.bad_line(1, source.path, "expected a line of data")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
-        ragged = Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)
-        yield {"words.values": ragged.values, "words.offsets": ragged.offsets}
+        yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
 
 
 def _place(words: Words) -> float:
