@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend.kernels.plain_geometric import nearest_match
+from archlang.backend.kernels.nearest_match import nearest_match
 from archlang.blocks.attention import split_heads
 from tests.blocks.test_geometric_attention import plain as plain_block
 
