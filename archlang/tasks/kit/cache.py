@@ -39,7 +39,7 @@ from archlang.types.statics import StaticValue
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
 # are.
 DATA_SEED = 0
-_FORMAT = 2
+_FORMAT = 3
 _FOLDER = "tasks"
 _MANIFEST = "manifest.json"
 
