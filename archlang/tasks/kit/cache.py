@@ -9,7 +9,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from io import BufferedWriter
 from itertools import chain
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from filelock import FileLock
 
 from archlang.data.mistakes import DataError
 from archlang.data.registry import DigestRule, take
@@ -25,7 +26,6 @@ from archlang.disk.atomic import remove_folder
 from archlang.disk.cache_folder import cache_folder, own_cache
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
-from archlang.disk.os_errors import machine_remedy, os_reason
 from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
@@ -110,36 +110,34 @@ def entry(
         parts = join_parts(pieces())
         return Entry(parts, facts(parts))
 
-    digest = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
+    hashed = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
     try:
-        path = own_cache(_FOLDER) / f"{name}-{digest}"
-    except OSError as error:
-        warnings.warn(f"{name} is not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return in_memory()
-    try:
-        return _read(path)
-    except FileNotFoundError:
-        pass
+        path = own_cache(_FOLDER) / f"{name}-{hashed}"
+        with nullcontext() if path.exists() else _alone(path):
+            try:
+                return _read(path)
+            except FileNotFoundError:
+                pass
+            except _Damaged as error:
+                warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
+                remove_folder(path)
+            _write(path, pieces, facts)
+            return _read(path)
     except (_Damaged, OSError) as error:
         if is_out_of_memory(error):
             raise
-        if isinstance(error, OSError) and machine_remedy(error) is not None:
-            message = f"{path} cannot be read ({os_reason(error)}), so this run generates it again"
-            warnings.warn(message, CacheWarning, stacklevel=2)
-            return in_memory()
-        warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
-        remove_folder(path)
-    try:
-        _write(path, pieces, facts)
-        return _read(path)
-    except (_Damaged, OSError) as error:
-        warnings.warn(
-            f"{name} cannot be cached in {path.parent} ({error}), so every run generates it; set ARCHLANG_CACHE to a "
-            "folder with free space",
-            CacheWarning,
-            stacklevel=2,
-        )
+        message = f"{name} cannot be cached ({error}), so every run generates it; set ARCHLANG_CACHE to a folder"
+        warnings.warn(f"{message} of yours with free space", CacheWarning, stacklevel=2)
         return in_memory()
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Waits for another process that makes the same entry, where the file system has locks."""
+    with ExitStack() as stack:
+        with suppress(OSError, NotImplementedError):
+            stack.enter_context(FileLock(own_cache("locks") / f"{path.name}.lock"))
+        yield
 
 
 def folder() -> Path:

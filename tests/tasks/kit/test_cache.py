@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +225,18 @@ def test_two_processes_may_generate_the_same_split() -> None:
     assert [process.returncode for process in running] == [0, 0]
     assert answers[0] == answers[1] != ""
     assert only_entry().name.startswith("listops-train-")
+
+
+def test_who_needs_an_entry_that_is_being_made_waits_for_it() -> None:
+    class Slow(Counting):
+        def generate(self, split: str, seed: int) -> Split:
+            time.sleep(0.2)
+            return super().generate(split, seed)
+
+    task = Slow()
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(lambda _: digest(load(task)), range(2))
+    assert (first, task.generated) == (second, 1)
 
 
 def test_fields_keep_the_order_of_a_models_inputs() -> None:
