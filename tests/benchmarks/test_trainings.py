@@ -35,7 +35,7 @@ def test_the_overhead_of_an_engine_is_the_time_of_its_workers_outside_training()
 def test_the_start_of_a_training_on_texts_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "_ROWS", 100)
     (tmp_path / "scale.arch").write_text(scale.PROGRAM)
-    assert scale.write_texts(tmp_path / "texts.txt", 20_000) == 200
+    assert scale.write_texts(tmp_path / "texts.txt", 15_000) == 200
     _seconds, busy, peak, private = scale.measure(tmp_path, tmp_path / "cache")
     assert busy > 0
     assert peak > private > 0

@@ -23,7 +23,7 @@ from archlang.data.mistakes import DataError
 from archlang.data.registry import DigestRule, take
 from archlang.data.stored import Stored, digest_of
 from archlang.disk.atomic import remove_folder
-from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.cache_folder import own_cache
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.readable import open_named, read_named
@@ -61,14 +61,6 @@ class ReadsUserFiles(Protocol):
         """Returns the paths of these files."""
 
 
-@runtime_checkable
-class GeneratesPieces(Protocol):
-    """A task whose splits may be larger than the memory."""
-
-    def pieces(self, split: str, seed: int) -> Iterator[Split]:
-        """Yields the items of a split in order, some at a time; at least one piece."""
-
-
 class _Damaged(Exception):
     """An entry that differs from the written one."""
 
@@ -87,9 +79,8 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
 
     def pieces() -> Iterable[Parts]:
         # A class of the user's own may generate other items than the class that it extends.
-        if _is_shipped(task) and isinstance(task, GeneratesPieces):
-            return (piece.parts() for piece in task.pieces(split, seed))
-        return generated()
+        some_at_a_time = getattr(task, "pieces", None) if _is_shipped(task) else None
+        return generated() if some_at_a_time is None else (piece.parts() for piece in some_at_a_time(split, seed))
 
     parts, facts = entry(
         f"{name}-{split}", _key(name, statics, task, split, seed), pieces,
@@ -138,14 +129,6 @@ def _alone(path: Path) -> Iterator[None]:
         with suppress(OSError, NotImplementedError):
             stack.enter_context(FileLock(own_cache("locks") / f"{path.name}.lock"))
         yield
-
-
-def folder() -> Path:
-    """Returns the folder of the cache.
-
-    Raises:
-        OSError: there is no cache folder."""
-    return cache_folder() / _FOLDER
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> list[object]:
