@@ -217,11 +217,10 @@ def _write(path: Path, pieces: Callable[[], Iterable[Parts]], facts: Callable[[P
             for piece in pieces():
                 for name, part in piece.items():
                     if name not in files:
-                        arrays = arrays_of({name: part}).items()
-                        created = (
-                            (stack.enter_context(unfinished.create_file(f"{file}.npy")), like) for file, like in arrays
-                        )
-                        files[name] = [_GrowingFile(file, like) for file, like in created]
+                        files[name] = [
+                            _GrowingFile(stack.enter_context(unfinished.create_file(f"{file}.npy")), array)
+                            for file, array in arrays_of({name: part}).items()
+                        ]
                     if isinstance(part, Ragged):
                         values, offsets = files[name]
                         offsets.append(part.offsets[1:] + values.rows if offsets.rows else part.offsets)
