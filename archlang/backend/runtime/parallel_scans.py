@@ -132,15 +132,16 @@ def _per_position(value: Tensor | float, positions: Positions, state: Tensor) ->
     return positions.cut(value).expand(shape)
 
 
+# The decay, a, b, the key and the value of an update.
+Update = tuple[Coefficient | float, Coefficient | float | None, Coefficient | float | None, Coefficient | float | None,
+               Float[Tensor, "p e"] | None]  # fmt: skip
+
+
 def matrix(
     positions: Positions,
     state: Float[Tensor, "b r e"],
     heads: int,
-    decay: Coefficient | float,
-    key: Coefficient | float | None,
-    value: Float[Tensor, "p e"] | None,
-    a: Coefficient | float | None,
-    b: Coefficient | float | None,
+    updates: Sequence[Update],
     is_multiple: bool,
     queries: Sequence[tuple[bool, Coefficient | float]],
 ) -> tuple[Tensor, ...]:
@@ -149,7 +150,45 @@ def matrix(
         S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ,    o_i = S_iᵀ q_i
 
     in each group of columns. A query with True reads the state before its position. With `is_multiple`, b is the
-    multiple of the key by a number of each group."""
+    multiple of the key by a number of each group. Several updates of a position are computed as one position each."""
+    if len(updates) == 1:
+        return _matrix(positions, state, heads, *updates[0], is_multiple, queries)
+    count = len(updates)
+    *coefficients, values = zip(*updates, strict=True)
+
+    def interleaved(parts: Sequence[Any], rest: Tensor) -> Tensor:  # Any: tensors, numbers, or None for 0
+        tensors = [part if isinstance(part, Tensor) else rest.new_full((), part or 0.0) for part in parts]
+        broadcast: list[Tensor] = torch.broadcast_tensors(rest, *tensors)  # type: ignore[no-untyped-call]
+        return torch.stack(broadcast[1:], 1).flatten(0, 1)
+
+    p = positions.batch * positions.length
+    narrow, wide = state.new_zeros(p, heads, 1), state.new_zeros(p, state.shape[2])
+    decay, a, b, key = (interleaved(parts, narrow) for parts in coefficients)
+    mask = None if positions.mask is None else positions.mask.repeat_interleave(count, 1)
+    inner = Positions(positions.batch, positions.length * count, mask)
+    asked = [
+        (is_before, interleaved([query if step == (0 if is_before else count - 1) else None for step in range(count)],
+                                narrow))
+        for is_before, query in queries
+    ]  # fmt: skip
+    last, *reads = _matrix(inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, asked)
+    chosen = (0 if is_before else count - 1 for is_before, _ in queries)
+    return last, *(read.reshape(p, count, -1)[:, step] for read, step in zip(reads, chosen, strict=True))
+
+
+def _matrix(
+    positions: Positions,
+    state: Float[Tensor, "b r e"],
+    heads: int,
+    decay: Coefficient | float,
+    a: Coefficient | float | None,
+    b: Coefficient | float | None,
+    key: Coefficient | float | None,
+    value: Float[Tensor, "p e"] | None,
+    is_multiple: bool,
+    queries: Sequence[tuple[bool, Coefficient | float]],
+) -> tuple[Tensor, ...]:
+    """Returns what `matrix` does, for one update in each position."""
     rows, width = state.shape[1:]
     groups = state.reshape(len(state), rows, heads, width // heads).transpose(1, 2)
 

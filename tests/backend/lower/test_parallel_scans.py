@@ -73,6 +73,18 @@ PARALLEL = {
         "erased = sum(each(by_head(tanh(query(v)))) * memory) memory <- 0.9 * memory "
         f"+ each(by_head(0.1 * tanh(gate(v)))) * erased + each(by_head(key(v))) * v {READ}",
     ),
+    "DeltaProduct: two updates in a position": (
+        MATRIX,
+        "k = each(by_head(unit_norm[2](key(v)))) l = each(by_head(unit_norm[2](gate(v)))) b = each(sigmoid(small(v))) "
+        f"memory <- memory + k * (b * (v - sum(k * memory))) memory <- memory + l * (2 * v - sum(l * memory)) {READ}",
+    ),
+    "three updates of other kinds, and what is read before": (
+        MATRIX,
+        "old = sum(each(by_head(query(v))) * memory) k = each(by_head(unit_norm[2](key(v)))) "
+        "g = each(by_head(0.1 * tanh(gate(v)))) memory <- each(sigmoid(small(v))) * memory "
+        "memory <- memory - k * sum(k * memory) + each(by_head(gate(v))) * v "
+        f"memory <- 0.9 * memory + g * sum(each(by_head(tanh(query(v)))) * memory) {READ} - old",
+    ),
     "a quotient of two reads": (
         "memory, norms",
         "f = sigmoid(small(v)) i = exp(other(v)) k = by_head(key(v)) q = by_head(query(v)) "
