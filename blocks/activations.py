@@ -17,6 +17,8 @@ class Elementwise(Weightless):
 class Relu(Elementwise):
     """max(x, 0)"""
 
+    acts_as = "positive"
+
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return F.relu(x)
 

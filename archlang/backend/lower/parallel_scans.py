@@ -8,11 +8,12 @@
 A state is affine if arithmetic alone leads from it to its next value, with factors and terms that depend on no state:
 
     s_i = a_i s_{i-1} + c_i                                                    a vector, or a matrix as a whole
+    s_i = max(a_i + s_{i-1}, c_i)                                              the same, written as x + relu(y - x)
     S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ         a matrix, read by products with vectors
 
 The second form never holds the matrices of all positions. Which factors are columns of a matrix follows from the blocks
-that made them: the class of a block has `acts_as`, "elementwise" if it computes each number by itself, "columns",
-"repeated" or "sum" if it does what `head_columns`, `repeat_features` or `sum` does."""
+that made them: the class of a block has `acts_as`, "elementwise" if it computes each number by itself, "positive",
+"columns", "repeated" or "sum" if it does what `relu`, `head_columns`, `repeat_features` or `sum` does."""
 
 from __future__ import annotations
 
@@ -244,8 +245,8 @@ class _Body:
             if isinstance(form, Matrix) and len(form.lows) <= most and form.is_of(index):
                 self._matrices[index] = form
                 return
-        a, c = self._affine(result, state)
-        solved = self._algebra.call(runtime.elementwise, self._positions, self._initial[index], a, c, name="states")
+        function, *terms = self._maximum(result, state) or (runtime.elementwise, *self._affine(result, state))
+        solved = self._algebra.call(function, self._positions, self._initial[index], *terms, name="states")
         self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{state.name}_last")
         self._copies[state] = self._algebra.call(operator.getitem, solved, 1, name=f"{state.name}_before")
         self._copies.setdefault(result, self._algebra.call(operator.getitem, solved, 2, name=f"{state.name}_after"))
@@ -269,6 +270,24 @@ class _Body:
         if node.target is operator.neg:
             return self._combined(node.target, *[(part,) for part in parts[0]])
         return self._combined(node.target, *zip(*parts, strict=True))
+
+    def _maximum(self, node: fx.Node, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a function and its arguments
+        """Returns how a value x + relu(y - x) is computed, where one of x and y is the state and a term, and the other
+        depends on no state."""
+        if node.target is not operator.add:
+            return None
+        parts: list[Any] = sorted(node.args, key=self._is_open_positive)
+        kept, positive = parts
+        if not self._is_open_positive(positive):
+            return None
+        first, change = self._affine(kept, state), self._affine(positive.args[0], state)
+        second = self._combined(operator.add, *zip(first, change, strict=True))
+        if (first[0], second[0]) == (1.0, 0.0):
+            return runtime.maximum, first[1], second[1], False
+        return (runtime.maximum, second[1], first[1], True) if (first[0], second[0]) == (0.0, 1.0) else None
+
+    def _is_open_positive(self, node: Any) -> bool:  # Any: a value in torch.fx or a number
+        return isinstance(node, fx.Node) and self._role(node)[0] == "positive" and not self._is_known(node)
 
     def _combined(self, function: Any, factors: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
         return self._algebra.computed(function, *factors), self._algebra.computed(function, *terms)
@@ -308,12 +327,12 @@ class _Body:
         width, rows = self._width(node), self._rows(node)
         if role == "repeated":
             return self._coefficient(node.args[0])
-        if role in ("arithmetic", "elementwise"):
+        if role in ("arithmetic", "elementwise", "positive"):
             parts = [self._coefficient(argument) for argument in node.args]
             if role == "arithmetic" and max(part.heads for part in parts) < width:
                 return self._algebra.combination(node.target, *parts)
             part = parts[0]
-            if role == "elementwise" and part.heads < width and isinstance(part.value, fx.Node):
+            if role != "arithmetic" and part.heads < width and isinstance(part.value, fx.Node):
                 value = self._graph.create_node("call_module", node.target, (part.value,), {}, node.name)
                 return Coefficient(value, part.heads, part.rows)
         if rows == 1 and (kind is None or kind.name == "vec"):
