@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,11 @@ from benchmarks.exported_depth import samples
 from benchmarks.exports import SIZES, SUFFIXES, Row, measure, rows_of_page
 from benchmarks.halting import gut
 from tests.shipped_models import SHIPPED
-from tests.unchecked_shapes import unchecked_shapes
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 ROWS = {(row.model, row.suffix): row for row in rows_of_page()}
 # These take a second or two.
 QUICK = {("recurrent", ".py"), ("recurrent", ".pt2")}
-
-
-@pytest.fixture(autouse=True)
-def unchecked() -> Iterator[None]:
-    with unchecked_shapes():
-        yield
 
 
 def test_the_table_has_every_shipped_model_in_every_format() -> None:
@@ -69,10 +62,9 @@ def test_a_row_is_read_as_it_is_printed() -> None:
 def test_onnxruntime_computes_only_the_steps_that_a_sample_takes(tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
-    with unchecked_shapes():
-        module, batch = gut(8.0, d=16, ff=16, batch=16, length=9)
-        pair = samples(module, batch)
-        export(module, tmp_path / "gut.onnx")
+    module, batch = gut(8.0, d=16, ff=16, batch=16, length=9)
+    pair = samples(module, batch)
+    export(module, tmp_path / "gut.onnx")
     counts, steps = [], []
     for index, tokens in enumerate(pair):
         options = runtime.SessionOptions()
