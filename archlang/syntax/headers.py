@@ -225,12 +225,12 @@ class Header:
             self._feed.put_missing_line(size, tokens, self._is_extern)
 
     def _complete_bracket(self, place: int) -> None:
-        bracket = self._stack.bracket_around()
-        if bracket:
+        opener = self._stack.opener()
+        if opener is not None:
             if not self._feed.has_mistake(self._tokens[max(0, bisect_left(self._starts, place) - 1)]):
-                self._feed.report_unclosed()
+                self._feed.report_bracket(opener)
             self._stack.cut(self._last)  # the last parameter may be cut, too
-            self._put_parameter(bracket, place)
+            self._put_parameter(str(opener), place)
             self._close_bracket(place, place)
 
     def _complete_signature(self, place: int) -> None:
