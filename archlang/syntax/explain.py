@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from archlang.errors import Diagnostic
 from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt

@@ -137,12 +137,16 @@ class Feed:
             inside.append(token)
         return inside
 
+    def report_extra(self, closer: Token) -> None:
+        """Reports a closing bracket that nothing opens."""
+        self._report(mistakes.unmatched_closer(self.span(closer), None))
+
     def _report_odd(self, odd: list[OddBrace]) -> None:
         for each in odd:
             if each.brace == ":":
                 self._report(mistakes.colon_for_brace(self.span(each.brace)))
             elif each.brace == "}":
-                self._report(mistakes.unmatched_closer(self.span(each.brace), None))
+                self.report_extra(each.brace)
             else:
                 noticed = self._end_of_text() if each.noticed is None else self.span(each.noticed)
                 self._report(mistakes.unclosed_bracket(self.span(each.brace), noticed))
@@ -157,6 +161,9 @@ class Feed:
         token = tokens[index] if index < len(tokens) else self._after(tokens[-1])
         after = self._after(tokens[-1])
         return Place(self._source, tokens[:index], token, tokens[index:], after, self.stack, self._is_recipe)
+
+    def before(self, token: Token) -> Token:
+        return self._tokens[max(0, bisect_left(self._starts, token.start_pos or 0) - 1)]
 
     def _after(self, token: Token) -> Token | None:
         index = bisect_left(self._starts, token.end_pos or 0)

@@ -83,11 +83,16 @@ def tokens(source: Source) -> tuple[list[Token], list[Token], Token | None]:
 
 
 def closers(code: Sequence[Token], kinds: Collection[str] = ("LPAR", "LSQB", "LBRACE")) -> dict[int, int]:
-    """Returns the index of the token that closes each opening bracket of some kinds; the bracket inside may lack its
-    own."""
+    """Returns the index of the token that closes each opening bracket of some kinds. The bracket inside may lack its
+    own, as does one before a line that binds a name and is not deeper."""
     opened: list[int] = []
     pairs: dict[int, int] = {}
+    columns: dict[int, int] = {}  # of each line
     for index, token in enumerate(code):
+        if (line := token.line or 0) not in columns:
+            column = columns[line] = token.column or 0
+            if "LPAR" in kinds and code[index + 1 : index + 2] in ([":"], ["="], ["<-"]):
+                opened = [each for each in opened if code[each] == "{" or columns[code[each].line or 0] < column]
         if token.type in kinds:
             opened.append(index)
         for count in (1, 2) if token.type in _OPENERS_OF else ():
