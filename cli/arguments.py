@@ -14,7 +14,7 @@ import typer
 
 from archlang.cli import console
 from archlang.errors.names import did_you_mean
-from archlang.resolve.shipped import recipe_files
+from archlang.resolve.library import recipe_files
 
 if TYPE_CHECKING:
     from archlang.errors.source import Source

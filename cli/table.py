@@ -19,25 +19,22 @@ from archlang.errors.names import did_you_mean
 
 if TYPE_CHECKING:
     from archlang.errors.terminal import Terminal
-    from archlang.plan.table import TablePlan
+    from archlang.plan.plan import TablePlan
     from archlang.train.runs.points import Point
     from archlang.train.runs.table import TableRuns
     from archlang.train.runs.tune import Trial, Tuning
     from archlang.train.stop import Stop
 
 # As in archlang.reports.table_formats, which imports too much for `--help`.
-_FORMATS = ("terminal", "markdown", "latex", "csv", "json")
-_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_FORMATS = ("terminal", "markdown", "latex", "json")
+_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
 _PICTURES = (".svg", ".png")
 _PRINTED_TRIALS = 10
 
 
 def table(
     file: Annotated[
-        Path,
-        program_argument(
-            "A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs."
-        ),
+        Path, program_argument("A program with a table, or with recipes. `--list` also takes a folder of programs.")
     ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
     sets: arguments.Sets = None,
@@ -58,7 +55,6 @@ def table(
     ] = False,
     time_limit: arguments.TimeLimit = None,
     listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
-    claims: Annotated[bool, flag("--claims", "Run nothing; print the published numbers of every table.")] = False,
     dry_run: Annotated[
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
@@ -68,15 +64,13 @@ def table(
         str | None,
         typer.Option(
             "--format",
-            help="terminal, markdown, latex, csv or json.",
+            help="terminal, markdown, latex or json.",
             callback=matching("|".join(_FORMATS), f"one of {', '.join(_FORMATS)}"),
         ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`."
-        ),
+        typer.Option(help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg` or `.png`."),
     ] = None,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
@@ -97,22 +91,18 @@ def table(
 
     form = "json" if as_json else form or "terminal"
     if name is not None and (name.endswith(".arch") or "/" in name):
-        remedy = "name the file and a table of it, or with `--list` or `--claims` a folder"
+        remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
-    if listed or claims:
-        chosen = "--list" if listed else "--claims"
+    if listed:
         unheeded = {
-            "--claims": claims and listed, "--only": only, "--dry-run": dry_run, "--no-run": no_run,
-            "--compare": compare, "--write": write, "--together": together,
+            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
+            "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
-            console.fail(f"`{chosen}` and `{option}` exclude each other", "use one of them", code=2)
+            console.fail(f"`--list` and `{option}` exclude each other", "use one of them", code=2)
         tables = table_previews.TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
-        if listed:
-            table_previews.list_tables(tables, out, form)
-        else:
-            table_previews.print_claims(tables, form)
+        table_previews.list_tables(tables, out, form)
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)

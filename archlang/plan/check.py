@@ -1,7 +1,9 @@
-"""All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
+"""All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables; and
+the edits of those whose correction is safe."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +12,7 @@ from archlang.elaborate.context import IN_CALL, Observe
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors.edits import apply_edits
 from archlang.errors.effort import TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
@@ -328,3 +331,41 @@ def _words(item: Item) -> set[str]:
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
     spend(len(words) // 20)
     return set(words)
+
+
+# A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.
+_MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected text, the mistakes that were corrected, and those that are left, at their places in the text."""
+
+    text: str
+    corrected: tuple[Diagnostic, ...]
+    left: tuple[Diagnostic, ...]
+
+
+def correct(
+    text: str, path: str, allow: Iterable[str | Path] = (), unsaved: Mapping[str, str] = MappingProxyType({})
+) -> Correction:
+    """Returns a program's text with the edits of its mistakes that are safe. Other files are not corrected.
+
+    `allow` and `unsaved` are as for `check_text`."""
+    allow = tuple(allow)
+    corrected: list[Diagnostic] = []
+    left = check_text(text, path, unsaved, allow)
+    for _ in range(_MOST_ROUNDS):
+        safe = [diagnostic for diagnostic in left if is_safe_in(diagnostic, path)]
+        if not safe:
+            break
+        corrected += safe
+        text = apply_edits(text, [edit for diagnostic in safe for edit in diagnostic.edits])
+        left = check_text(text, path, unsaved, allow)
+    return Correction(text, tuple(corrected), left)
+
+
+def is_safe_in(diagnostic: Diagnostic, path: str) -> bool:
+    """Returns whether a mistake has safe edits, all of them in one file."""
+    edits = diagnostic.edits
+    return diagnostic.is_safe and bool(edits) and all(edit.span.source.path == path for edit in edits)

@@ -15,12 +15,11 @@ from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
-from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.plan import BoundExtern, Plan, TablePlan
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.statics import bind, bound_extern
-from archlang.plan.table import TablePlan
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
 from archlang.resolve.resolve import Loader, ResolvedFile, load_command_line

@@ -9,7 +9,7 @@ from typing import Literal
 
 from archlang.errors.names import percent_of
 from archlang.errors.visible import visible
-from archlang.plan.table import TableColumn, TableRow
+from archlang.plan.plan import TableColumn, TableRow
 from archlang.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.train.runs.progress import TextTable
@@ -185,7 +185,7 @@ class ResultTable:
             [visible(heading(row)), *("\n".join(map(visible, cell.lines)) for cell in self.row_cells(row))]
             for row in self.rows
         ]
-        return TextTable("", ["", *(visible(column.title) for column in self.columns)], rows)
+        return TextTable(visible(self.name), ["", *(visible(column.title) for column in self.columns)], rows)
 
     @property
     def changed_note(self) -> str:

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 from archlang.errors.visible import visible
 from archlang.plan.measures import group_value
-from archlang.plan.table import TableColumn, TableRow
-from archlang.reports.charts import COLOURS, MARKERS, metric_title, percent_axis
+from archlang.plan.plan import TableColumn, TableRow
+from archlang.reports.charts import (
+    COLOURS,
+    INK,
+    MARKERS,
+    figure_svg,
+    metric_title,
+    percent_axis,
+    save_png,
+    themed_figure,
+)
 from archlang.reports.files import write_file
-from archlang.reports.plotting import INK, figure_svg, save_png, themed_figure
 from archlang.reports.result_table import ResultCell, ResultTable
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from xml.dom import minidom
 
 import pytest
 
-from archlang.plan.plan import PublishedResult
-from archlang.plan.table import TableCell, TableColumn, TableRow
+from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
 from archlang.reports.mistakes import PageError
 from archlang.reports.result_table import ResultTable
 from archlang.reports.table_picture import write_table_picture
