@@ -77,14 +77,24 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
-        report.doubt(_doubts(resolved, diagnostics))
         if not report.has("E0210"):  # blocks that contain themselves have no end
             _check_file(resolved, report)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
         report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
-    mistakes = report.sorted()
+    halves = [
+        (item, _first_mistake(item, diagnostics)) for item in resolved.program.all_items if not isinstance(item, Use)
+    ]
+    halves = [half for half in halves if not half[0].is_whole]
+    mistakes = [
+        diagnostic
+        for diagnostic in report.sorted()
+        if diagnostic in diagnostics
+        or not any(
+            item.span.contains(diagnostic.span) and _may_be_explained(item, first, diagnostic) for item, first in halves
+        )
+    ]
     doubtful = items_in_doubt(resolved, mistakes)
     return tuple(
         diagnostic
@@ -113,14 +123,8 @@ def _is_of_call(diagnostic: Diagnostic) -> bool:
     return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
-def _doubts(
-    resolved: ResolvedFile, loading: Sequence[Diagnostic]
-) -> Iterator[tuple[Span, Callable[[Diagnostic], bool]]]:
-    """Yields the place of each item that has a syntax mistake, with what its missing lines may explain."""
-    for item in resolved.program.all_items:
-        if not isinstance(item, Use) and not item.is_whole:
-            places = [each.span.start for each in loading if item.span.contains(each.span)]
-            yield item.span, partial(_may_be_explained, item, min(places, default=item.span.start))
+def _first_mistake(item: Item, loading: Sequence[Diagnostic]) -> int:
+    return min((each.span.start for each in loading if item.span.contains(each.span)), default=item.span.start)
 
 
 def _may_be_explained(item: Item, first_mistake: int, diagnostic: Diagnostic) -> bool:
