@@ -83,17 +83,11 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         return error.diagnostics  # more errors than are shown
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
         report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
-    halves = [
-        (item, _first_mistake(item, diagnostics)) for item in resolved.program.all_items if not isinstance(item, Use)
-    ]
-    halves = [half for half in halves if not half[0].is_whole]
+    halves = [item for item in resolved.program.all_items if not isinstance(item, Use) and not item.is_whole]
     mistakes = [
         diagnostic
         for diagnostic in report.sorted()
-        if diagnostic in diagnostics
-        or not any(
-            item.span.contains(diagnostic.span) and _may_be_explained(item, first, diagnostic) for item, first in halves
-        )
+        if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
     ]
     doubtful = items_in_doubt(resolved, mistakes)
     return tuple(
@@ -123,14 +117,14 @@ def _is_of_call(diagnostic: Diagnostic) -> bool:
     return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
-def _first_mistake(item: Item, loading: Sequence[Diagnostic]) -> int:
-    return min((each.span.start for each in loading if item.span.contains(each.span)), default=item.span.start)
-
-
-def _may_be_explained(item: Item, first_mistake: int, diagnostic: Diagnostic) -> bool:
-    """Whether the lines that an item lacks may explain a diagnostic: in a block, an unknown name after the first of
-    them, and what is missing or unused, or anything if they are of the header; in a recipe or a table, what the lines
-    may set."""
+def _may_explain(item: Item, loading: Sequence[Diagnostic], diagnostic: Diagnostic) -> bool:
+    """Whether the lines that an item with syntax mistakes lacks may explain a diagnostic: in a block, an unknown name
+    after the first of them, and what is missing or unused, or anything if they are of the header; in a recipe or a
+    table, what the lines may set."""
+    if not item.span.contains(diagnostic.span):
+        return False
+    places = [each.span.start for each in loading if item.span.contains(each.span)]
+    first_mistake = min(places, default=item.span.start)
     code = diagnostic.code
     if isinstance(item, Extern) or (isinstance(item, Definition) and first_mistake < item.body.span.start):
         is_missing = code in _OF_MISSING_STATEMENTS or code == "E0235"
