@@ -87,9 +87,8 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 
     Example: archlang runs compare runs/a runs/b
     """
-    from rich.table import Table
-
     from archlang.train.record.summaries import differences, summarize
+    from archlang.train.runs.progress import TextTable
 
     summaries = [summarize(run) for run in runs]
     differing = differences(summaries)
@@ -104,13 +103,11 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     if as_json:
         console.out.write_json({"runs": [str(run) for run in runs], "settings": differing, "metrics": measured})
         return
-    table = Table("", *(str(run) for run in runs))
-    for name, values in differing.items():
-        table.add_row(name, *values)
-    table.add_section()
-    for name, numbers in measured.items():
-        table.add_row(name, *("" if number is None else f"{number:.4f}" for number in numbers))
-    console.out.print(table)
+    rows = [[name, *values] for name, values in differing.items()]
+    rows += [
+        [name, *("" if number is None else f"{number:.4f}" for number in numbers)] for name, numbers in measured.items()
+    ]
+    console.out.print(TextTable("", ["", *map(str, runs)], rows).terminal())
 
 
 def report(

@@ -59,7 +59,6 @@ def table(
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
-    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -96,7 +95,7 @@ def table(
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
-            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
+            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--write": write,
             "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
@@ -108,7 +107,6 @@ def table(
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
-    pairs = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
@@ -127,7 +125,7 @@ def table(
     if not no_run:
         points = runs.points(deadline_of(time_limit))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options)))
-    _show_results(runs, pairs, parse_sets(sets), form, write)
+    _show_results(runs, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
     if failed:
@@ -144,22 +142,6 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
-
-
-def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
-    """Returns two row titles, separated by a comma; titles may contain commas."""
-    titles = [row.title for row in plan.rows]
-    commas = [index for index, sign in enumerate(text) if sign == ","]
-    pairs = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
-    pair = next((pair for pair in pairs if pair[0] in titles and pair[1] in titles), None)
-    if pair is None:
-        console.fail(
-            f"`--compare {text}` does not name two rows", "write two titles: `--compare NDR,Transformer`", code=2
-        )
-    without = next((row.title for row in plan.rows if row.title in pair and row.recipe is None), None)
-    if without is not None:
-        console.fail(f"the row “{without}” has no runs to compare", "name two rows with a recipe", code=2)
-    return pair
 
 
 def _run(
@@ -219,15 +201,13 @@ class RunsDisplay:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
-def _show_results(
-    runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
-) -> None:
+def _show_results(runs: TableRuns, changed: dict[str, str], form: str, file: Path | None) -> None:
     from archlang.reports.files import write_file
     from archlang.reports.result_table import ResultTable
     from archlang.reports.table_formats import TEXT_FORMATS, terminal_table
 
     plan = runs.plan
-    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, runs.time_spent())
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:

@@ -1,13 +1,11 @@
-"""The results of a table: its cells with statistics over seeds and verdicts, and comparisons of its rows."""
+"""The results of a table: its cells with statistics over seeds and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import product
-from typing import Literal
 
 import numpy as np
 
@@ -20,8 +18,6 @@ from archlang.train.runs.table import CellResult, TimeSpent
 
 _RESAMPLES = 10_000
 _CONFIDENCE = 0.95
-# Up to this many pairs, the permutation test is exact. For more, it samples `_RESAMPLES` sign changes.
-_MOST_EXACT_PAIRS = 12
 # The accuracy from which a seed has solved a task.
 SOLVED = 0.99
 
@@ -80,22 +76,6 @@ def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mea
     resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
     low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
-
-
-def paired_test(left: Sequence[float], right: Sequence[float]) -> float:
-    """Returns the two-sided p-value of the paired permutation test: how often random signs of the differences give a
-    mean difference at least as large.
-
-    >>> paired_test([0.9, 0.8, 0.9, 1.0], [0.1, 0.2, 0.1, 0.3])
-    0.125"""
-    differences = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
-    count = len(differences)
-    if count <= _MOST_EXACT_PAIRS:
-        signs = np.asarray(list(product((1.0, -1.0), repeat=count)))
-    else:
-        signs = np.random.default_rng(0).choice([1.0, -1.0], size=(_RESAMPLES, count))
-    sums = np.abs(signs @ differences)
-    return float((sums >= abs(differences.sum()) - 1e-12).mean())
 
 
 # Papers print results with this precision.
@@ -167,10 +147,10 @@ class ResultCell:
     def _metric(self) -> str:
         return self.column.metric.partition(".")[2]
 
-    def format(self, value: float, sign: Literal["-", "+"] = "-") -> str:
+    def format(self, value: float) -> str:
         """Formats a fraction in per cent, as papers of the field do, and another number with two decimals, or a squared
-        error with four. `+` shows the sign of positive numbers too."""
-        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.{decimals(self._metric)}f}"
+        error with four."""
+        return f"{100 * value:.1f}" if self.is_fraction else f"{value:.{decimals(self._metric)}f}"
 
     @property
     def result(self) -> str:
@@ -235,23 +215,6 @@ class ResultCell:
 
 
 @dataclass(frozen=True)
-class RowComparison:
-    """Two rows compared in one column over the seeds that both have.
-
-    Args:
-        pairs: The number of these seeds; the other numbers are nan without one.
-        difference: The mean of left minus right.
-        probability: The p-value of the paired permutation test."""
-
-    column: TableColumn
-    left: TableRow
-    right: TableRow
-    pairs: int
-    difference: float
-    probability: float
-
-
-@dataclass(frozen=True)
 class ResultTable:
     """The results of a table. `cells` are in the order of the rows.
 
@@ -263,7 +226,6 @@ class ResultTable:
     rows: tuple[TableRow, ...]
     columns: tuple[TableColumn, ...]
     cells: tuple[ResultCell, ...]
-    comparisons: tuple[RowComparison, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
     spent: TimeSpent | None = None
 
@@ -273,20 +235,14 @@ class ResultTable:
         rows: Sequence[TableRow],
         columns: Sequence[TableColumn],
         measured: Sequence[CellResult],
-        compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
         spent: TimeSpent | None = None,
     ) -> ResultTable:
-        """Computes the statistics of each cell.
-
-        Args:
-            compared: Pairs of row titles to compare."""
+        """Computes the statistics of each cell."""
         cells = tuple(map(ResultCell.of, measured))
         most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
         cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
-        table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}), spent)
-        comparisons = [comparison for left, right in compared for comparison in _compare(table, left, right)]
-        return replace(table, comparisons=tuple(comparisons))
+        return ResultTable(name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent)
 
     def at(self, row: TableRow, column: TableColumn) -> ResultCell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
@@ -314,7 +270,7 @@ class ResultTable:
         return f"Measured with {settings}{claims}."
 
     def sentences(self) -> list[str]:
-        """Returns the text below the table: changed settings, how to read a cell, the comparisons, and the cost."""
+        """Returns the text below the table: changed settings, how to read a cell, and the cost."""
         lines = [self.changed_note] if self.changed else []
         of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
         if of_seeds:
@@ -325,32 +281,9 @@ class ResultTable:
             )
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
-        for comparison in self.comparisons:
-            titles = comparison.column.title, comparison.left.title, comparison.right.title
-            if not comparison.pairs:
-                lines.append(f"{titles[0]}: {titles[1]} and {titles[2]} have no seed in common.")
-                continue
-            difference = self.at(comparison.left, comparison.column).format(comparison.difference, "+")
-            lines.append(
-                f"{titles[0]}: {titles[1]} − {titles[2]} = {difference} over {comparison.pairs} pairs of seeds, "
-                f"p = {comparison.probability:.3f} (paired permutation test)."
-            )
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
 
 def heading(row: TableRow) -> str:
     """Returns the title of a row, and why it does not run."""
     return f"{row.title} ({row.why})" if row.why else row.title
-
-
-def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:
-    """Compares two rows, by title, in each column over the seeds that both have."""
-    left_row, right_row = (next(row for row in table.rows if row.title == title) for title in (left, right))
-    for column in table.columns:
-        left_values = table.at(left_row, column).measured.values
-        right_values = table.at(right_row, column).measured.values
-        seeds = sorted(left_values.keys() & right_values.keys())
-        pair = [left_values[seed] for seed in seeds], [right_values[seed] for seed in seeds]
-        difference = (sum(pair[0]) - sum(pair[1])) / len(seeds) if seeds else math.nan
-        probability = paired_test(*pair) if seeds else math.nan
-        yield RowComparison(column, left_row, right_row, len(seeds), difference, probability)

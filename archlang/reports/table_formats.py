@@ -58,14 +58,6 @@ def json_table(table: ResultTable) -> str:
         "table": table.name,
         "changed": dict(table.changed),
         "cells": list(map(_record, table.cells)),
-        "comparisons": [
-            {
-                "column": comparison.column.title, "left": comparison.left.title, "right": comparison.right.title,
-                "pairs": comparison.pairs, "difference": comparison.difference, "p": comparison.probability,
-            }
-            for comparison in table.comparisons
-            if comparison.pairs
-        ],
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"
