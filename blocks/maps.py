@@ -12,7 +12,7 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.kernels.triangle import lower_triangle
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
-from archlang.backend.runtime.stacking import holds
+from archlang.backend.runtime.stacking import holds, is_plain
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -396,9 +396,12 @@ class Interpolate(Weightless):
         if not t.shape[3]:
             return heads_last(p * 0.0)
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
-        below, above = known.floor(), known.ceil()
-        part = place - below
-        return heads_last((1 - part) * t.gather(3, below.long()) + part * t.gather(3, above.long()))
+        below = known.long()
+        values, part = t.gather(3, below), place - below
+        if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
+            return heads_last(values)
+        above = below + (known > below)
+        return heads_last((1 - part) * values + part * t.gather(3, above))
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:

@@ -139,16 +139,19 @@ def summary(
 
     Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
-    numbers as training keeps until backward.
+    numbers as training keeps until backward. If tokens can be decoded, the last line says what each next one needs:
+    keys, values and states.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.compile import compile_named
+    from archlang.graph.decoding import decoding_state
     from archlang.graph.summary import summarize
     from archlang.plugins import Plugins
 
     Plugins.read(plugin or ())  # no Python is needed to count
     graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
+    state = decoding_state(graph)
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
@@ -160,6 +163,7 @@ def summary(
                 "executed": costs.executed, "flops": costs.flops * batch,
                 "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
                 "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
+                "state": state and str(state),
             }
             for steps, costs in summaries
         ]  # fmt: skip
@@ -179,6 +183,8 @@ def summary(
         if costs.idle_flops:
             total = (costs.flops + costs.idle_flops) * batch
             console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
+    if state is not None:
+        console.out.write(f"decoding keeps {state} numbers of a sample from token to token")
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}
     for what, blocks in missing.items():
         if blocks:

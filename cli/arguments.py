@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = Path("-")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = r"[0-9]+(\.[0-9]+)?[smhd]"
 
 
 def program_file(context: typer.Context, path: Path | None) -> Path | None:
@@ -122,7 +124,16 @@ TimeLimit = Annotated[
     str | None,
     typer.Option(
         "--for", metavar="TIME", help="Stop after this time, as in `30m`, so that a rerun resumes.",
-        callback=matching(r"[0-9]+(\.[0-9]+)?[smhd]", "a duration; write 90s, 30m, 8h or 2d"),
+        callback=matching(_DURATION, "a duration; write 90s, 30m, 8h or 2d"),
+    ),
+]  # fmt: skip
+Save = Annotated[
+    str,
+    typer.Option(
+        "--save", metavar="TIME|STEPS", help="Also write a checkpoint after so much time or so many steps: `1_000`.",
+        callback=matching(
+            rf"{_DURATION}|[1-9][0-9]*(_[0-9]+)*", "a duration or a number of steps; write 15m or 1_000"
+        ),
     ),
 ]  # fmt: skip
 
@@ -132,9 +143,14 @@ Seeds = Annotated[
 ]
 Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
 EngineOptions = Annotated[
-    list[str] | None, typer.Option("--engine-option", help="An option of ray or slurm, as in `slurm_partition=gpu`.")
+    list[str] | None,
+    typer.Option("--engine-option", help="An option of ray, as `gpus=1`, or of slurm, as `slurm_partition=gpu`."),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
+Retries = Annotated[
+    int,
+    typer.Option("--retries", min=0, help="How often a run that the machine has ended resumes, as if it was killed."),
+]
 
 AsJson = Annotated[bool, flag("--json", "Print as JSON, and nothing else.")]
 
@@ -152,7 +168,16 @@ def parse_sets(sets: Iterable[str] | None) -> dict[str, str]:
 
 def deadline_of(time_limit: str | None) -> float | None:
     """Returns when a time such as `30m` is over if it begins now, in seconds since 1970; None without one."""
-    return None if time_limit is None else time.time() + float(time_limit[:-1]) * _UNITS[time_limit[-1]]
+    return None if time_limit is None else time.time() + _duration(time_limit).total_seconds()
+
+
+def _duration(text: str) -> timedelta:
+    return timedelta(seconds=float(text[:-1]) * _UNITS[text[-1]])
+
+
+def save_interval(save: str) -> int | timedelta:
+    """Returns the steps or the time of `--save`."""
+    return _duration(save) if save[-1] in _UNITS else int(save)
 
 
 def chosen_seeds(seeds: str | None) -> list[int]:

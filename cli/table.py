@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console, table_previews
-from archlang.cli.arguments import chosen_seeds, deadline_of, flag, matching, output, parse_sets, program_argument
+from archlang.cli.arguments import (
+    chosen_seeds,
+    deadline_of,
+    flag,
+    matching,
+    output,
+    parse_sets,
+    program_argument,
+    save_interval,
+)
 from archlang.cli.data import ask_for
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
@@ -46,6 +55,7 @@ def table(
     engine: arguments.Engine = "local",
     options: arguments.EngineOptions = None,
     workers: arguments.Workers = None,
+    retries: arguments.Retries = 0,
     together: Annotated[
         bool,
         flag(
@@ -54,6 +64,7 @@ def table(
         ),
     ] = False,
     time_limit: arguments.TimeLimit = None,
+    save: arguments.Save = "15m",
     listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
     dry_run: Annotated[
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
@@ -123,8 +134,8 @@ def table(
     failed = False
     stop = Stop()
     if not no_run:
-        points = runs.points(deadline_of(time_limit))
-        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options)))
+        points = runs.points(deadline_of(time_limit), save_interval(save))
+        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries))
     _show_results(runs, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
@@ -150,7 +161,7 @@ def _run(
     terminal: Terminal,
     stop: Stop,
     together: bool,
-    engine: tuple[str, int | None, dict[str, str]],
+    engine: tuple[str, int | None, dict[str, str], int],
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from archlang.train.runs.engines import make_engine
@@ -170,7 +181,9 @@ def _run(
         for run in (run for result in results for run in result.per_run()):
             for line in run.warnings:
                 terminal.print(f"warning: {run.point.name}: {line}")
-            if run.error:
+            if run.is_elsewhere:
+                terminal.print(f"running in another process: {run.point.name}")
+            elif run.error:
                 failed += 1
                 terminal.print(f"failed: {run.point.name}: {run.error}")
             stopped += not run.error and run.stopped
@@ -229,7 +242,9 @@ def tune(
     engine: arguments.Engine = "local",
     options: arguments.EngineOptions = None,
     workers: arguments.Workers = None,
+    retries: arguments.Retries = 0,
     time_limit: arguments.TimeLimit = None,
+    save: arguments.Save = "15m",
     seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
@@ -259,25 +274,29 @@ def tune(
     require_trust([search.first()])
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
-    tuning = Tuning(search, out or Path("runs") / "tune" / search.recipe, seed, device, precision, deadline)
+    folder = out or Path("runs") / "tune" / search.recipe
+    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save))
     shown = RunsDisplay(terminal, search.recipe, trials)
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
-        runner = make_engine(engine, workers, parse_sets(options))
+        runner = make_engine(engine, workers, parse_sets(options), retries)
         for trial, result in tuning.run(trials, runner, lambda: stop.asked):
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
     is_over = deadline is not None and time.time() >= deadline
     if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")
-    ranked = tuning.trials()
+    ranked, running = tuning.trials(), tuning.running()
+    for trial in running:
+        terminal.print(f"trial {trial.number}: {_values(trial.values)}: running in another process")
     if as_json:
         listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
         best = search.text(ranked[0].sampled) if ranked else None
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
         _print_best(tuning, ranked)
-    elif not stop.asked and not is_over:
+    elif not (stop.asked or is_over or running):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     if stop.asked:
         raise typer.Exit(stop.exit_code)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument
+from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument, save_interval
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ def train(
             "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
+    remat: Annotated[
+        bool,
+        flag("--remat", "Keep only the states of a loop's steps, and compute the steps again in the backward pass."),
+    ] = False,
     track: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,6 +53,7 @@ def train(
     out: Annotated[Path | None, output("The run folder; if it holds this run, the run resumes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="A run folder to resume, without the program.")] = None,
     time_limit: arguments.TimeLimit = None,
+    save: arguments.Save = "15m",
     yes: arguments.Yes = False,
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
@@ -110,7 +115,8 @@ def train(
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, graphs=graphs, console=terminal, stop=stop,
+            track=track or (), compiled=compiled, graphs=graphs, remat=remat, save=save_interval(save),
+            console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
         return

@@ -16,7 +16,7 @@ from archlang.syntax.walk import walk
 from archlang.types import Dim
 
 # The quantities that may differ from sample to sample, as they are computed from lengths.
-_OF_LENGTHS = ("flops", "activations")
+_OF_LENGTHS = ("flops", "activations", "state")
 
 
 class Facts:
@@ -42,6 +42,7 @@ class Facts:
             self._total("flops"),
             self._total("activations"),
             None if nonzero is None else nonzero.constant,
+            self._total("state"),
         )
 
     def maps(self) -> tuple[LinearMap, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from archlang.types import Dim
 
-QUANTITIES = ("parameters", "flops", "activations", "nonzero")
+QUANTITIES = ("parameters", "flops", "activations", "nonzero", "state")
 """The quantities of the clause `costs`, in the order of the fields of `Costs`."""
 
 POSITIONS = "positions"
@@ -22,12 +22,13 @@ class Costs:
     for elementwise work, as torch.utils.flop_counter does. `activations` is about as many numbers as training keeps
     until backward on a CPU, besides the weights, masks, arguments and the result. Both are polynomials over the names
     that the signature has for its lengths, and `positions`. `nonzero` is how many features of a position of the result
-    may differ from 0."""
+    may differ from 0. `state` is how many numbers of the positions before the next one needs: what decoding keeps."""
 
     parameters: int | None = None
     flops: Dim | None = None
     activations: Dim | None = None
     nonzero: int | None = None
+    state: Dim | None = None
 
 
 UNKNOWN = Costs()

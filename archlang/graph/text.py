@@ -284,7 +284,11 @@ class _Build(Transformer[Token, Graph]):
     def costs(self, costs: Mapping[str, Dim]) -> tuple[str, Costs]:
         counts = {name: costs[name].constant for name in ("parameters", "nonzero") if name in costs}
         return "costs", Costs(
-            counts.get("parameters"), costs.get("flops"), costs.get("activations"), counts.get("nonzero")
+            counts.get("parameters"),
+            costs.get("flops"),
+            costs.get("activations"),
+            counts.get("nonzero"),
+            costs.get("state"),
         )
 
     def linear_map(self, name: Token, place: Token, width: Token) -> LinearMap:

@@ -11,9 +11,9 @@ punctuation marks are separate words; prefixes in the query are shortened.
 
 import json
 import string
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,8 +21,8 @@ import numpy as np
 from archlang.data import store
 from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.lexicon import BEGIN, END, Words, filled
-from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
+from archlang.tasks.kit.lexicon import BEGIN, END, Numbers, Words, filled
+from archlang.tasks.kit.ragged import Integers, Ragged, join
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 
@@ -30,6 +30,8 @@ DATA = "dataset.json"
 FILES = {"mcd1": "mcd1", "mcd2": "mcd2", "mcd3": "mcd3", "length": "query_complexity_split", "random": "random_split"}
 INDICES = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
 QUESTION, QUERY = "questionPatternModEntities", "sparqlPatternModEntities"
+# The items that are read at a time.
+_ITEMS = 1 << 10
 _SPACED = {mark: f" {mark} " for mark in string.punctuation}
 _TABLE = str.maketrans(_SPACED)
 
@@ -49,38 +51,21 @@ def _shortened(word: str) -> str:
     return f"m_{word[2:]}" if word.startswith("m.") else word
 
 
-class _TextArrays:
-    """Texts collected as arrays of numbers, where words are numbered in the order of their first occurrence."""
-
-    def __init__(self, numbers: dict[str, int]) -> None:
-        self._numbers = numbers
-        self._values, self._lengths = array("i"), array("i")
-
-    def add(self, words: Words) -> None:
-        self._values.extend(self._numbers.setdefault(word, len(self._numbers)) for word in words)
-        self._lengths.append(len(words))
-
-    def ragged(self, order: Integers) -> Ragged:
-        """Returns all texts as tokens, where `order` maps the numbers of words to tokens."""
-        lengths = np.frombuffer(self._lengths, dtype=np.int32).astype(np.int64)
-        return Ragged(order[np.frombuffer(self._values, dtype=np.int32)].astype(np.int32), offsets_of(lengths))
-
-
 def collect(items: Iterable[Mapping[str, object]]) -> tuple[Ragged, Ragged, tuple[str, ...]]:
     """Returns the questions and queries of all items, and their words in alphabetical order. Peak memory is little more
     than the result.
 
     Raises:
         KeyError: an item has no question or no query."""
-    numbers: dict[str, int] = {}
-    sources, targets = _TextArrays(numbers), _TextArrays(numbers)
-    for item in items:
-        sources.add(question(str(item[QUESTION])))
-        targets.add(query(str(item[QUERY])))
+    numbers, sources, targets, remaining = Numbers(), list[Ragged](), list[Ragged](), iter(items)
+    while some := list(islice(remaining, _ITEMS)):
+        sources.append(numbers.encode([question(str(item[QUESTION])) for item in some]))
+        targets.append(numbers.encode([query(str(item[QUERY])) for item in some]))
     words = tuple(sorted(numbers))
-    order = np.empty(max(len(words), 1), dtype=np.int64)
+    order = np.empty(max(len(words), 1), dtype=np.int32)
     order[[numbers[word] for word in words]] = np.arange(len(words))
-    return sources.ragged(order), targets.ragged(order), words
+    source, target = (Ragged(order[texts.values], texts.offsets) for texts in (join(sources), join(targets)))
+    return source, target, words
 
 
 class Cfq(PairTask):

@@ -21,9 +21,10 @@ import numpy as np
 
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
-from archlang.tasks.kit.user_files import Line, one_label
+from archlang.tasks.kit.user_files import Rows, one_label
 
 
 class File(LabelledFileTask):
@@ -43,12 +44,9 @@ class File(LabelledFileTask):
     def group_names(self) -> dict[str, tuple[str, ...]]:
         return {"label": self.class_names, **super().group_names}
 
-    def make(self, split: str, seed: int) -> Split:
-        def problem(line: Line) -> str:
-            count = len(line.cells[1])
-            return "" if count == 1 else f"it has {count} labels, and a text has one"
-
-        lines = self.lines(split)
-        x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = np.asarray(self.encode_labels(split, lines, problem), dtype=np.int64).reshape(-1)
-        return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths, label=targets))
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        x, labels = columns
+        counts = labels.lengths
+        self.check_labels(rows, labels, counts != 1, lambda row: f"it has {counts[row]} labels, and a text has one")
+        targets = labels.values.astype(np.int64)
+        return Split({"x": x}, targets, groups={"length": x.lengths, "label": targets})

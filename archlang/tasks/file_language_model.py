@@ -19,9 +19,10 @@ from typing import ClassVar
 
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
-from archlang.tasks.kit.ragged import append, shift
+from archlang.tasks.kit.ragged import Ragged, append, shift
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.user_files import Rows
 
 
 class FileLanguageModel(TextFileTask):
@@ -36,8 +37,7 @@ class FileLanguageModel(TextFileTask):
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
-    def make(self, split: str, seed: int) -> Split:
-        lines = self.lines(split)
-        texts = self.lexicon.encode(line.cells[0] for line in lines)
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        (texts,) = columns
         targets = append(texts, self.words + 1)
-        return Split({"x": shift(targets, self.words + 2)}, targets, groups=self.grouped(lines, length=texts.lengths))
+        return Split({"x": shift(targets, self.words + 2)}, targets, groups={"length": texts.lengths})

@@ -18,8 +18,10 @@ from collections.abc import Mapping
 
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
+from archlang.tasks.kit.user_files import Rows
 
 
 class FileSeq2Seq(TextFileTask, PairTask):
@@ -37,7 +39,6 @@ class FileSeq2Seq(TextFileTask, PairTask):
     def own_columns(self) -> Mapping[str, Cut]:
         return dict.fromkeys((self.given, self.answer), CUTS[self.by])
 
-    def make(self, split: str, seed: int) -> Split:
-        lines, lexicon = self.lines(split), self.lexicon
-        source, target = (lexicon.encode(line.cells[column] for line in lines) for column in self.text_columns)
-        return self.pairs(source, target, self.grouped(lines, length=target.lengths))
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        source, target = columns
+        return self.pairs(source, target, {"length": target.lengths})

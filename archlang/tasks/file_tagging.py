@@ -22,7 +22,7 @@ from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
-from archlang.tasks.kit.user_files import Line
+from archlang.tasks.kit.user_files import Rows
 
 
 class FileTagging(LabelledFileTask):
@@ -36,13 +36,11 @@ class FileTagging(LabelledFileTask):
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}
 
-    def make(self, split: str, seed: int) -> Split:
-        def problem(line: Line) -> str:
-            words, tags, *_ = line.cells
-            counts = f"it has {plural(len(words), 'word')} and {plural(len(tags), 'tag')}"
-            return counts if len(words) != len(tags) else ""
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        x, tags = columns
 
-        lines = self.lines(split)
-        x = self.lexicon.encode(line.cells[0] for line in lines)
-        targets = Ragged.of(self.encode_labels(split, lines, problem), "int32")
-        return Split({"x": x}, targets, groups=self.grouped(lines, length=x.lengths))
+        def problem(row: int) -> str:
+            return f"it has {plural(len(x[row]), 'word')} and {plural(len(tags[row]), 'tag')}"
+
+        self.check_labels(rows, tags, x.lengths != tags.lengths, problem)
+        return Split({"x": x}, tags, groups={"length": x.lengths})

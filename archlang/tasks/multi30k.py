@@ -8,7 +8,9 @@ Elliott et al. (2016). The split by length is from Pointer-Augmented Neural Memo
 ('ein', 'mann', '-', 'im', '"', 'büro', '"', '-', 'sagt', "'", 's', '.')
 """
 
+from collections import Counter
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -51,9 +53,9 @@ class Multi30k(PairTask):
     @cached_property
     def _lexicons(self) -> tuple[Lexicon, Lexicon]:
         sides = zip(self._sentences("train"), (self.source_words, self.target_words), strict=True)
+        words = ((most_frequent(Counter(chain.from_iterable(rows)), most), most) for rows, most in sides)
         source, target = (
-            Lexicon((*filled(most_frequent(rows, most), most), UNKNOWN, END, BEGIN), unknown=most, cut="sentence")
-            for rows, most in sides
+            Lexicon((*filled(known, most), UNKNOWN, END, BEGIN), unknown=most, cut="sentence") for known, most in words
         )
         return source, target
 

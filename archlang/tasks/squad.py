@@ -214,7 +214,8 @@ class Squad(ShippedTask):
             return Lexicon(filled(pieces, self.word_limit))
         questions = self._questions("train")
         texts = dict.fromkeys(text for question in questions for text in (question.paragraph, question.question))
-        words = most_frequent((self._words[text].words for text in texts), self.word_limit)
+        counts = Counter(word for text in texts for word in self._words[text].words)
+        words = most_frequent(counts, self.word_limit)
         return Lexicon((*filled(words, self.word_limit), UNKNOWN, END, SEPARATOR, BEGIN), unknown=self.word_limit)
 
     @property

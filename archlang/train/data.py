@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
@@ -26,25 +28,32 @@ _STORED = (*_NARROW, np.float32)
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """Ragged sequences as one flat tensor, from which a batch is gathered in one operation. A batch of tokens is int64;
-    a batch of rows of features or truths is float32."""
+    a batch of rows of features or truths is float32. On the CPU, the tensors are the arrays of the split themselves,
+    which the cache maps, so that only the read pages are in memory and processes share them."""
 
     values: Shaped[Tensor, " places *k"]
     offsets: Int[Tensor, " starts"]
-    lengths: Int[Tensor, " items"]
     common: int | None
     """the length of every sequence if all are equal; such batches are not padded"""
 
     @staticmethod
     def of(ragged: Ragged, device: torch.device) -> Sequences:
-        """Copies ragged sequences to a device. Narrow integers stay narrow, which saves up to 7/8 of the memory."""
-        # A copy, as arrays from the cache are mapped read-only, which torch tensors cannot be.
+        """Moves ragged sequences to a device. Narrow integers stay narrow, which saves up to 7/8 of the memory."""
         dtype = ragged.values.dtype
         if ragged.values.ndim == 2:
             dtype = dtype if dtype in _NARROW else np.dtype(np.float32)
-        values = torch.from_numpy(np.array(ragged.values, dtype=dtype if dtype in _STORED else np.int64)).to(device)
-        offsets = torch.from_numpy(np.array(ragged.offsets, dtype=np.int64)).to(device)
-        common = int(ragged.lengths[0]) if len(np.unique(ragged.lengths)) == 1 else None
-        return Sequences(values, offsets, offsets[1:] - offsets[:-1], common)
+        values = _tensor(ragged.values, dtype if dtype in _STORED else np.int64).to(device)
+        lengths = ragged.lengths
+        common = int(lengths[0]) if len(lengths) and lengths.min() == lengths.max() else None
+        return Sequences(values, _tensor(ragged.offsets, np.int64).to(device), common)
+
+    def lengths(self, items: Int[Tensor, " b"]) -> Int[Tensor, " b"]:
+        """Returns the lengths of the sequences of these items."""
+        return self.offsets[items + 1] - self.offsets[items]
+
+    def inside(self, items: Int[Tensor, " b"], width: int) -> Bool[Tensor, "b n"]:
+        """Returns which places of a batch of this width are positions of its sequences."""
+        return torch.arange(width, device=items.device) < self.lengths(items)[:, None]
 
     def batch(self, items: Int[Tensor, " b"], width: int) -> Shaped[Tensor, "b n *k"]:
         """Returns the sequences of these items, padded with zeros on the right to `width`."""
@@ -54,9 +63,8 @@ class Sequences:
             return self.values.view(-1, width, *row_shape)[items].to(dtype)
         if not len(self.values):
             return torch.zeros(len(items), width, *row_shape, dtype=dtype, device=items.device)
-        columns = torch.arange(width, device=items.device)
-        places = self.offsets[items][:, None] + columns
-        inside = columns < self.lengths[items][:, None]
+        places = self.offsets[items][:, None] + torch.arange(width, device=items.device)
+        inside = self.inside(items, width)
         values = self.values[places.clamp_(max=len(self.values) - 1)].to(dtype)
         return values * (inside[..., None] if row_shape else inside)
 
@@ -96,26 +104,24 @@ class Data:
         self.form = split.form
         self.points_at = split.points_at
         self._fields = {name: Sequences.of(ragged, device) for name, ragged in split.inputs.items()}
-        self._targets: Sequences | Tensor
-        self._scored: Sequences | None = None
-        if isinstance(split.targets, Ragged):
-            self._targets = Sequences.of(split.targets, device)
-            marks = split.scored or Ragged(np.ones(len(split.targets.values), dtype=np.bool_), split.targets.offsets)
-            self._scored = Sequences.of(marks, device)
-        else:
-            self._targets = torch.from_numpy(np.array(split.targets, dtype=np.int64)).to(device)
-            if split.scored is not None and split.form is Form.SPANS:
-                self._scored = Sequences.of(split.scored, device)
+        targets = split.targets
+        self._targets = (
+            Sequences.of(targets, device) if isinstance(targets, Ragged) else _tensor(targets, np.int64).to(device)
+        )
+        # Without `scored`, every position of the targets counts.
+        has_marks = split.scored is not None and self.form is not Form.CLASSES
+        self._scored = Sequences.of(split.scored, device) if split.scored is not None and has_marks else None
         # The host chooses the items of a batch and its width, so that it does not wait for the device.
-        self.lengths = np.max([ragged.lengths for ragged in split.inputs.values()], axis=0)
-        self._widths = {name: np.asarray(ragged.lengths) for name, ragged in split.inputs.items()}
-        marked = split.targets if isinstance(split.targets, Ragged) else split.scored
-        self._marked_widths = None if marked is None else np.asarray(marked.lengths)
-        self._scored_counts = _count_scored(split)
+        self.lengths = reduce(np.maximum, (ragged.lengths for ragged in split.inputs.values()))
+        self._offsets = [ragged.offsets for ragged in split.inputs.values()]
+        marked = targets if isinstance(targets, Ragged) else split.scored
+        if marked is not None:
+            self._offsets.append(marked.offsets)
+        self._scored_before = _scored_before(split)
 
     def loss_count(self, items: np.ndarray) -> int:
         """Returns the number of losses in the mean loss of these items: scored positions, or items."""
-        return len(items) if self._scored_counts is None else int(self._scored_counts[items].sum())
+        return len(items) if self._scored_before is None else int(_lengths(self._scored_before, items).sum())
 
     def batch(self, items: np.ndarray) -> Batch:
         """Returns the batch of some items."""
@@ -124,8 +130,7 @@ class Data:
     def widths(self, items: np.ndarray) -> tuple[int, ...]:
         """Returns the widths of a batch of these items: of each field, then of the scored positions if there are
         any."""
-        columns = [*self._widths.values(), *([] if self._marked_widths is None else [self._marked_widths])]
-        return tuple(int(lengths[items].max(initial=1)) for lengths in columns)
+        return tuple(int(_lengths(offsets, items).max(initial=1)) for offsets in self._offsets)
 
     def place(self, items: np.ndarray) -> Int[Tensor, " b"]:
         """Copies the indices of items to the device."""
@@ -139,15 +144,15 @@ class Data:
         """Returns the batch of some items, whose indices are on the device. `widths` are those of `self.widths`."""
         columns = zip(self._fields.items(), widths, strict=False)
         fields = {name: field.batch(items, width) for (name, field), width in columns}
-        lengths = {name: field.lengths[items] for name, field in self._fields.items()}
-        if self._scored is None:
-            assert isinstance(self._targets, Tensor)
-            return Batch(items, fields, lengths, self._targets[items], None, self.form)
-        width = widths[-1]
-        targets = self._targets[items] if isinstance(self._targets, Tensor) else self._targets.batch(items, width)
-        return Batch(
-            items, fields, lengths, targets, self._scored.batch(items, width).bool(), self.form, self.points_at
-        )
+        lengths = {name: field.lengths(items) for name, field in self._fields.items()}
+        if isinstance(self._targets, Tensor):
+            targets = self._targets[items]
+            scored = None if self._scored is None else self._scored.batch(items, widths[-1]).bool()
+        else:
+            targets, marks = self._targets.batch(items, widths[-1]), self._scored
+            inside = self._targets.inside(items, widths[-1])
+            scored = inside if marks is None else marks.batch(items, widths[-1]).bool()
+        return Batch(items, fields, lengths, targets, scored, self.form, self.points_at)
 
     def batches_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch, and little
@@ -170,13 +175,23 @@ class Data:
             yield np.asarray(batch)
 
 
-def _count_scored(split: Split) -> np.ndarray | None:
+def _tensor(array: np.ndarray, dtype: npt.DTypeLike) -> Tensor:
+    """Returns the array itself as a tensor, or a copy if it has another type or is read-only, as torch's are not."""
+    return torch.from_numpy(np.require(array, dtype, ["C", "W"]))
+
+
+def _lengths(offsets: np.ndarray, items: np.ndarray) -> np.ndarray:
+    return np.asarray(offsets[items + 1] - offsets[items])
+
+
+def _scored_before(split: Split) -> np.ndarray | None:
+    """Returns how many scored positions are before each item [N + 1]; None if items are scored."""
     if not isinstance(split.targets, Ragged):
         return None
     if split.scored is None:
-        return np.asarray(split.targets.lengths)
+        return split.targets.offsets
     running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(split.scored.values, dtype=np.int64)])
-    return np.asarray(running[split.scored.offsets[1:]] - running[split.scored.offsets[:-1]])
+    return np.asarray(running[split.scored.offsets])
 
 
 @dataclass

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import torch
@@ -104,8 +104,9 @@ class Answers:
             self.predictions[items] = predictions
             return
         columns = np.arange(predictions.shape[1])
-        inside = columns < targets.lengths[items][:, None]
-        self.predictions[(targets.offsets[items][:, None] + columns)[inside]] = predictions[inside]
+        starts = targets.offsets[items][:, None]
+        inside = columns < targets.offsets[items + 1][:, None] - starts
+        self.predictions[(starts + columns)[inside]] = predictions[inside]
 
     def put_losses(self, items: np.ndarray, losses: np.ndarray, counts: np.ndarray) -> None:
         """Stores the sums of the losses of some items, and the numbers of losses."""
@@ -137,36 +138,75 @@ def evaluate(
     batch: int = 1024,
     stopping: Callable[[], bool] = lambda: False,
     settings: Settings = NO_SETTINGS,
+    processes: int = 1,
 ) -> Score:
-    """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. The module's
-    mode and the random generators are restored afterwards.
+    """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. Each of several
+    processes evaluates some batches, and all return the score of one. The module's mode and the random generators are
+    restored afterwards.
 
     Raises:
         Interrupted: `stopping()` became true."""
     answers, rule = Answers(split), loss_rule(task)
     needs_losses = "perplexity" in task.metrics
-    total = count = 0.0
-    depths: Reals | None = None
+    batches = list(data.items_by_length(batch))
+    losses, weights = np.zeros(len(batches)), np.zeros(len(batches))
+    depths, has_depths = np.zeros(len(split)), np.zeros(1)
+
+    def measure(number: int, items: np.ndarray) -> None:
+        if stopping():
+            raise Interrupted
+        part = data.batch(items)
+        logits = forward(module, part)
+        scored = part.scored if part.form is not Form.SPANS else None
+        weights[number] = float(scored.sum()) if scored is not None else len(items)
+        losses[number] = float(mean_loss(logits, part, rule, settings=settings)) * weights[number]
+        answers.put(items, predict(logits, part).cpu().numpy())
+        if (depth := getattr(module, "sample_depth", None)) is not None:
+            has_depths[0], depths[items] = 1, depth.cpu().numpy()
+        if needs_losses and scored is not None:
+            # Summed on the host, as not every device has 64-bit floats.
+            item_losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
+            answers.put_losses(items, item_losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
+
     with _evaluation_mode(module, data.device):
-        for part in data.batches_by_length(batch):
-            if stopping():
-                raise Interrupted
-            logits = forward(module, part)
-            scored = part.scored if part.form is not Form.SPANS else None
-            weight = float(scored.sum()) if scored is not None else float(len(part.items))
-            total += float(mean_loss(logits, part, rule, settings=settings)) * weight
-            count += weight
-            items = part.items.cpu().numpy()
-            answers.put(items, predict(logits, part).cpu().numpy())
-            if (depth := getattr(module, "sample_depth", None)) is not None:
-                depths = np.zeros(len(split)) if depths is None else depths
-                depths[items] = depth.cpu().numpy()
-            if needs_losses and scored is not None:
-                # Summed on the host, as not every device has 64-bit floats.
-                losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
-                answers.put_losses(items, losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
+        measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts)
+        _compute_in_shares(measure, batches, measured, data.device, processes)
+    # In the order of the batches, so that the sum does not depend on the number of processes.
+    total = float(np.cumsum(losses)[-1]) if batches else 0.0
     tallies = answers.tallies(task, settings)
-    return Score(name, total / max(count, 1.0), tallies, split.groups, len(split), depths)
+    mean = total / max(weights.sum(), 1.0)
+    return Score(name, mean, tallies, split.groups, len(split), depths if has_depths[0] else None)
+
+
+def _compute_in_shares(
+    compute: Callable[[int, np.ndarray], None],
+    batches: Iterable[np.ndarray],
+    results: Sequence[np.ndarray],
+    device: torch.device,
+    processes: int,
+) -> None:
+    """Calls `compute` with the number and the items of each batch, in one of the processes, which draws the same random
+    numbers for a batch as any other. `results` are what it writes: all zeros before, and the same in all processes
+    afterwards.
+
+    Raises:
+        Interrupted: `compute` has raised it, in any of the processes."""
+    interrupted = np.zeros(1)
+    rank = torch.distributed.get_rank() if processes > 1 else 0
+    try:
+        for number, items in islice(enumerate(batches), rank, None, processes):
+            torch.manual_seed(number)
+            compute(number, items)
+    except Interrupted:
+        interrupted[0] = 1
+    for values in (interrupted, *results) if processes > 1 else ():
+        # Each value is written by one process, so the sum is that value.
+        numbers = torch.from_numpy(values.view(np.uint8) if values.dtype == np.bool_ else values)
+        total = numbers.to(device)
+        torch.distributed.all_reduce(total)
+        numbers.copy_(total)
+    if interrupted[0]:
+        raise Interrupted
 
 
 @contextmanager
@@ -196,8 +236,10 @@ def add_written(
     device: torch.device,
     most: int = DEFAULT_ANSWERS,
     stopping: Callable[[], bool] = lambda: False,
+    processes: int = 1,
 ) -> Score:
     """Returns the score with `exact_match` and `oracle_match`, or unchanged if the task has no answers to write.
+    Several processes share the work as in `evaluate`.
 
     If a split has more items than `most`, so many of them are chosen at even distances. A greedy run over the length of
     the batch's longest answer and one step yields both metrics. An answer is an exact match if the run chose each of
@@ -223,10 +265,14 @@ def add_written(
         if stopping():
             raise Interrupted
 
+    data = Data(sample, device)
+
+    def write(number: int, chosen: np.ndarray) -> None:
+        for name, matches in zip(names, _matches(module, data.batch(chosen), field, task, watch), strict=False):
+            hits[name][items[chosen]] = matches
+
     with fixed_randomness(device):
-        for batch in Data(sample, device).batches_by_length(_BATCH):
-            for name, matches in zip(names, _matches(module, batch, field, task, watch), strict=False):
-                hits[name][items[batch.items.cpu().numpy()]] = matches
+        _compute_in_shares(write, data.items_by_length(_BATCH), list(hits.values()), device, processes)
     counts = np.zeros(len(split), dtype=np.int64)
     counts[items] = 1
     tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}

@@ -82,11 +82,7 @@ class EagerStep:
                 batch = run.data.batch(part)
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))
         loss = torch.stack(losses).sum()
-        if processes > 1:
-            mean = fabric.all_reduce(loss, reduce_op="mean")
-            assert isinstance(mean, Tensor)
-            return mean
-        return loss
+        return run.mean_over_processes(loss) if processes > 1 else loss
 
     def _backward(self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
         """Adds the gradients of a part, which has these shares of its batch's losses and samples. Returns its share of

@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-# Windows has no SIGHUP.
+# Windows has neither SIGHUP nor SIGUSR2.
 _HANGUP = getattr(signal, "SIGHUP", None)
-_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANGUP) if number is not None)
+# submitit lets SLURM send it before the time limit of a job.
+TIME_LIMIT = getattr(signal, "SIGUSR2", signal.SIGTERM)
+_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANGUP, TIME_LIMIT) if number is not None)
 # A terminal that closes sends SIGHUP twice: the shell to its jobs, and the system to the terminal's processes.
 _SECONDS_OF_ONE_HANGUP = 1.0
 
 
 class Terminated(SystemExit):
-    """SIGTERM or SIGHUP ends this process; its files and child processes are cleaned up on the way."""
+    """SIGTERM, SIGHUP or SIGUSR2 ends this process; its files and child processes are cleaned up on the way."""
 
     def __init__(self, number: int) -> None:
         super().__init__(exit_code(number))
@@ -57,9 +59,9 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[Stop]:
-        """Inside, SIGINT, SIGTERM or SIGHUP asks the run to stop after the current step, and the second signal raises
-        KeyboardInterrupt or Terminated. In a thread other than the main one it does nothing, as only that one receives
-        signals. A signal that is ignored, as SIGHUP under `nohup`, stays ignored."""
+        """Inside, SIGINT, SIGTERM, SIGHUP or SIGUSR2 asks the run to stop after the current step, and the second signal
+        raises KeyboardInterrupt or Terminated. In a thread other than the main one it does nothing, as only that one
+        receives signals. A signal that is ignored, as SIGHUP under `nohup`, stays ignored."""
         asked_at = 0.0
 
         def ask(number: int, frame: FrameType | None) -> None:
@@ -76,8 +78,8 @@ class Stop:
 
 @contextmanager
 def terminating() -> Iterator[list[int]]:
-    """Inside, SIGTERM and SIGHUP raise Terminated instead of ending the process without cleaning up. Yields the signals
-    so far: a library may swallow the exception, and fail later."""
+    """Inside, SIGTERM, SIGHUP and SIGUSR2 raise Terminated instead of ending the process without cleaning up. Yields
+    the signals so far: a library may swallow the exception, and fail later."""
     received: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
 from archlang.plan.plan import Plan
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 # Splits that are evaluated during training: they tell whether a model fits, and whether it generalizes.
 _VALIDATION = ("iid", "valid")
+# What a run that is killed loses: the steps, or the time, since its last checkpoint.
+Interval = int | timedelta
+SAVED_EVERY = timedelta(minutes=15)
+# An evaluation may take long: if so much training is unsaved, it is saved before.
+_SECONDS_UNSAVED = 60.0
 
 
 class Watcher(Protocol):
@@ -52,7 +58,7 @@ class Watcher(Protocol):
     def due(self) -> bool:
         return False
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         return
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
@@ -117,12 +123,16 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
+        remat: bool = False,
+        save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
             compiled: Let torch compile the bodies of loops.
+            remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
+            save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
             raise mistakes.batch_too_small(settings.batch, fabric.world_size)
@@ -140,6 +150,8 @@ class Trainer:
         optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         if compiled:
             compile_bodies(self.module)
+        if remat and not rematerialize_bodies(self.module):
+            raise mistakes.no_steps_to_repeat(plan.model)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -161,7 +173,9 @@ class Trainer:
         self.random_at_start = random_state(fabric.device)
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
-        self.has_ended = self.stopped = False
+        self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
+        self.has_ended = self.stopped = self._asked = False
+        self._asking: list[Tensor] = []
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
@@ -171,7 +185,8 @@ class Trainer:
         reset_peak_memory(fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
-        self._seconds, self._timed_steps = 0.0, 0
+        # Since the last logged step: the seconds, and the numbers of steps, samples and tokens.
+        self._seconds, self._done = 0.0, np.zeros(3)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
         self.deep = None
@@ -186,6 +201,23 @@ class Trainer:
             yield
         except RunError as error:
             self.error, self.has_ended = error, True
+
+    # Several processes
+
+    def is_stop_asked(self, stop: Stop) -> bool:
+        """Whether any process is asked to stop: all of them stop after the same step."""
+        self._asked = stop.asked
+        if self.fabric.world_size == 1:
+            return self._asked
+        # Those of the step before the last: the host does not wait for the last one.
+        return len(self._asking) > 1 and bool(self._asking.pop(0) > 0)
+
+    def mean_over_processes(self, loss: Tensor) -> Tensor:
+        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop."""
+        total = torch.stack([loss, torch.full_like(loss, self._asked)])
+        torch.distributed.all_reduce(total)
+        self._asking.append(total[1])
+        return total[0] / self.fabric.world_size
 
     # Checkpoints
 
@@ -216,6 +248,7 @@ class Trainer:
         self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
+        self._saved_step = checkpoint.step
         if self._leads:
             self.checkpoints.remove_after(checkpoint.step, self._best_step())
             self.record.truncate(state.sizes, checkpoint.step)
@@ -238,6 +271,15 @@ class Trainer:
             raise ValueError(f"the state of the precision: {error}") from error
         restore_random_state(state.random, self.fabric.device)
 
+    def is_save_due(self) -> bool:
+        """Whether the steps since the last checkpoint are to be saved before another step or an evaluation."""
+        step, interval, seconds = self.progress.step, self._save_interval, time.monotonic() - self._saved_at
+        if step == self._saved_step:
+            return False
+        if self.is_evaluation_due() and seconds > _SECONDS_UNSAVED:
+            return True
+        return step % interval == 0 if isinstance(interval, int) else seconds >= interval.total_seconds()
+
     def save(self) -> None:
         """Writes a checkpoint.
 
@@ -247,6 +289,7 @@ class Trainer:
         progress = self.progress
         if not all(bool(weight.isfinite().all()) for weight in self.weights):
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
+        self._saved_step, self._saved_at = progress.step, time.monotonic()
         if not self._leads:
             return
         sizes = self.record.sizes()
@@ -279,9 +322,9 @@ class Trainer:
 
     # Steps
 
-    def record_step(self, begun: float, loss: Tensor, norm: Tensor | None, rate: float) -> None:
-        """Counts a step that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss, the norm of
-        its gradient if that was clipped, and its learning rate."""
+    def record_step(self, begun: float, items: np.ndarray, loss: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Counts a step on `items` that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss,
+        the norm of its gradient if that was clipped, and its learning rate."""
         self._evaluated_weights.update()
         self.progress.step += 1
         step = self.progress.step
@@ -291,17 +334,17 @@ class Trainer:
             self._check_losses()
         # The speed of a step excludes evaluations.
         self._seconds += time.perf_counter() - begun
-        self._timed_steps += 1
-        speed = self._timed_steps / max(self._seconds, 1e-9)
+        self._done += (1, len(items), self.data.lengths[items].sum())
+        speeds = self._done / max(self._seconds, 1e-9)
         if is_logged:
             if self._leads:
-                self._log(step, loss, norm, rate, speed)
-            self._seconds, self._timed_steps = 0.0, 0
+                self._log(step, loss, norm, rate, speeds)
+            self._seconds, self._done = 0.0, np.zeros(3)
         elif self._watcher.due():
             self._check_losses()
-            self._watcher.step(step, self.total, float(loss), speed, self._depth())
+            self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
 
-    def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speed: float) -> None:
+    def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speeds: np.ndarray) -> None:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
         depth, loops = self._depth(), list(halting_loops(self.module))
         computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
@@ -317,12 +360,14 @@ class Trainer:
             mean_depth=depth,
             losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
-        memory = peak_memory(self.fabric.device)
-        timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
+        timing = schemas.StepTiming(
+            step=step, time=time.time(), steps_per_second=speeds[0], samples_per_second=speeds[1],
+            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device),
+        )  # fmt: skip
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
-        self._watcher.step(step, self.total, float(loss), speed, depth)
+        self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
 
     def _depth(self) -> float | None:
         depth = self.module.mean_depth
@@ -346,41 +391,36 @@ class Trainer:
         return self.progress.evaluated < step and (step % self._evaluation_interval == 0 or step == self.total)
 
     def is_over(self) -> bool:
-        """Whether the run has taken its last step, or its patience is exhausted. All processes call it after the same
-        step; the first one, which evaluates, decides for all."""
-        if self.progress.step >= self.total:
-            return True
-        if not self.settings.patience or self.progress.evaluated < self.progress.step:
-            return False
-        return bool(self.fabric.broadcast(self._evaluations_since_best() >= self.settings.patience))
+        """Whether the run has taken its last step, or its patience is exhausted."""
+        is_evaluated = self.progress.evaluated == self.progress.step
+        is_patience_exhausted = is_evaluated and 0 < self.settings.patience <= self._evaluations_since_best()
+        return self.progress.step >= self.total or is_patience_exhausted
 
     def _evaluations_since_best(self) -> int:
         return evaluations_since_best(self.progress.history, *self.settings.selecting)
 
     def evaluate(self, stop: Stop) -> None:
-        """Evaluates the validation splits.
+        """Evaluates the validation splits, in all processes together.
 
         Raises:
             Interrupted: the run is asked to stop; nothing is recorded."""
         progress, scores, seconds = self.progress, [], []
-        if not self._leads:
-            progress.evaluated = progress.step
-            return
         with self._evaluated_weights.placed():
             for split in self._evaluated_splits:
                 begun = time.perf_counter()
                 scores.append(self.score(split, stop))
                 seconds.append(time.perf_counter() - begun)
         step = progress.evaluated = progress.step
-        for score, split_seconds in zip(scores, seconds, strict=True):
+        lines = [schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics) for score in scores]
+        # A metric of the user's own may differ, and all processes have to end at the same step.
+        progress.history += self.fabric.broadcast(lines)
+        for score, line, split_seconds in zip(scores, lines, seconds, strict=True) if self._leads else ():
             values = {"loss": score.loss, **score.metrics}
-            line = schemas.EvaluationMetrics.of(step, score.split, score.loss, score.metrics)
             self.record.append(schemas.METRICS, line)
             self.record.append(
                 schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
-            progress.history.append(line)
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop) -> Score:
@@ -391,7 +431,7 @@ class Trainer:
         data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
         return evaluate(
             self.test_module(), data, self.splits[split], split, self.task,
-            settings=self.settings, stopping=lambda: stop.asked,
+            settings=self.settings, stopping=lambda: stop.asked, processes=self.fabric.world_size,
         )  # fmt: skip
 
     def test_module(self) -> Architecture:
@@ -432,9 +472,13 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
     for trainer in trainers:
         trainer.module.train()
     try:
-        while (live := _live(trainers)) and not _is_stop_asked(trainers[0].fabric, stop):
+        while (live := _live(trainers)) and not trainers[0].is_stop_asked(stop):
+            # Runs that train together are saved together: they resume from a step at which all of them are.
+            is_save_due = any(trainer.is_save_due() for trainer in live)
             for trainer in live:
                 with trainer.keeping_error():
+                    if is_save_due:
+                        trainer.save()
                     if trainer.is_evaluation_due():
                         trainer.evaluate(stop)
                         trainer.save()
@@ -460,15 +504,6 @@ def _stop_live(trainers: Sequence[Trainer]) -> None:
             trainer.stop()
 
 
-def _is_stop_asked(fabric: Fabric, stop: Stop) -> bool:
-    """Whether any process is asked to stop: all of them stop after the same step."""
-    if fabric.world_size == 1:
-        return stop.asked
-    total = fabric.all_reduce(torch.tensor(float(stop.asked), device=fabric.device), reduce_op="sum")
-    assert isinstance(total, Tensor)
-    return bool(total > 0)
-
-
 def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
     begun = time.perf_counter()
     # Also of runs that have ended: a stacked step computes all of its runs.
@@ -479,10 +514,10 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
         for trainer in trainers:
             trainer.sampler.position -= 1
         raise
-    for trainer, loss, norm in zip(trainers, result.losses, result.norms, strict=True):
+    for trainer, batch, loss, norm in zip(trainers, items, result.losses, result.norms, strict=True):
         if not trainer.has_ended:
             with trainer.keeping_error():
-                trainer.record_step(begun, loss, norm, result.rate)
+                trainer.record_step(begun, batch, loss, norm, result.rate)
 
 
 # Which step's weights a run selects

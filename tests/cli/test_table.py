@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from archlang.disk.folder import Folder
+from archlang.train.record.reading import LOCK
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost
 from archlang.train.runs.points import Point
@@ -161,6 +163,16 @@ def test_a_time_limit_stops_the_table_and_a_rerun_resumes(archlang: Command, fol
     assert table(archlang, "--json", "--only", "Tiny").code == 0
 
 
+def test_a_point_that_another_process_runs_has_not_failed(archlang: Command, folder: Path) -> None:
+    assert table(archlang, "--only", "Tiny").code == 0
+    (results,) = (folder / "runs" / "tables" / "small").glob("*/results.json")
+    results.unlink()
+    with Folder.open(results.parent) as opened, opened.lock(LOCK):
+        result = table(archlang, "--only", "Tiny")
+    assert (result.code, "not run" in result.out) == (0, True)
+    assert "running in another process: Tiny, Longer, seed 1" in result.out
+
+
 def test_a_failed_point_is_reported_and_exits_with_1(archlang: Command, folder: Path) -> None:
     result = table(archlang, "--set", "train.lr=1e30", "--only", "Tiny")
     assert result.code == 1
@@ -198,6 +210,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["--seeds", "0"], "'0' names no seed"),
         (["--seeds", "3..1"], "'3..1' names no seed; write 3, 1..5 or 1,4,7"),
         (["--for", "soon"], "not a duration"),
+        (["--save", "1__0"], "not a duration or a number of steps"),
         (["--format", "word"], "is not one of"),
         (["tiny.arch", "--dry-run"], "takes one file, and `tiny.arch` is a second one"),
         (["tiny.arch", "--list"], "or with `--list` a folder"),

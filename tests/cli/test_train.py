@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -189,4 +190,7 @@ def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Comm
     assert result.code == 1
     assert "set `valid_share = 0.1`, or set `select = train.accuracy`" in result.err
     select = ("--set", "train.select=train.accuracy")
-    assert archlang("train", "moods.arch", "--out", "run", "--device", "cpu", *select).code == 0
+    trained = archlang("train", "moods.arch", "--out", "run", "--device", "cpu", *select)
+    assert trained.code == 0
+    # The training split is measured, as there is no other.
+    assert re.search(r"train +│ +2 ", trained.out)

@@ -145,7 +145,7 @@ class Losses(NoProgress):
     def due(self) -> bool:
         return True
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         self.values.append(loss)
 
 

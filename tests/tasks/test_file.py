@@ -122,9 +122,13 @@ def test_a_share_keeps_equal_texts_together_and_the_split_of_each_row(tmp_path: 
     def splits(count: int) -> dict[str, list[str]]:
         rows = [f"a {number // 2},{number % 2}" for number in range(count)]
         (tmp_path / "a.csv").write_text("\n".join(rows))
-        task = File(path=str(tmp_path / "a.csv"), words=9, header=False, valid_share=0.2, test_share=0.3)
+        task = File(path=str(tmp_path / "a.csv"), words=999, header=False, valid_share=0.2, test_share=0.3)
         assert task.split_names() == ("train", "valid", "test")
-        return {split: [" ".join(line.cells[0]) for line in task.lines(split)] for split in task.split_names()}
+        return {
+            split: [spell(task, texts[index]) for index in range(len(texts))]
+            for split in task.split_names()
+            for texts in [task.generate(split, 0).inputs["x"]]
+        }
 
     few, many = splits(100), splits(1_000)
     assert sum(map(len, many.values())) == 1_000

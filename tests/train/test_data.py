@@ -70,6 +70,13 @@ def test_batches_by_length_with_many_tokens_are_padded_little() -> None:
     assert [len(batch.items) for batch in data.batches_by_length(100)] == [55, 5]
 
 
+def test_batches_are_gathered_from_the_arrays_of_the_split_itself() -> None:
+    rows = Ragged.of([[1], [2, 3]], dtype=np.int32)
+    data = Data(Split({"x": rows}, rows), CPU)
+    rows.values[2] = 9  # in a mapped file, what another process would see
+    assert data.batch(np.array([1])).fields["x"].tolist() == [[2, 9]]
+
+
 SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")
 
 

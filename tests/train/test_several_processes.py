@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,56 @@ def checked():
     destroy()
 
 torch.distributed.destroy_process_group = checked
+main()
+"""
+
+
+# `archlang`, with evaluations that take longer than processes wait for each other.
+SLOW = """
+import time
+from datetime import timedelta
+from functools import partial
+import torch
+from archlang.cli.main import main
+from archlang.train import score, trainer
+from archlang.train.runs import training
+
+forward, train_all = score.forward, training.train_all
+
+def slow_forward(*args):
+    time.sleep(0.3)
+    return forward(*args)
+
+def train_impatiently(*args):
+    if torch.distributed.is_initialized():
+        torch.distributed.distributed_c10d._set_pg_timeout(timedelta(seconds=1), None)
+    train_all(*args)
+
+score.forward, training.train_all = slow_forward, train_impatiently
+trainer.evaluate = partial(score.evaluate, batch=1)
+main()
+"""
+
+
+# `archlang`, with a process other than the first that gets a signal in its third step.
+SIGNALLED = """
+import os
+import sys
+from datetime import timedelta
+import torch
+from archlang.cli.main import main
+from archlang.train.step import EagerStep
+
+take = EagerStep.take
+
+def take_with_signal(step, number, items):
+    if number == 1:
+        torch.distributed.distributed_c10d._set_pg_timeout(timedelta(seconds=3), None)
+    if number == 2 and step.run.fabric.global_rank == 1:
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+    return take(step, number, items)
+
+EagerStep.take = take_with_signal
 main()
 """
 
@@ -132,6 +184,58 @@ def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> Non
     (tmp_path / "run" / "results.json").unlink()
     run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu", "--devices", "2"], tmp_path)
     assert_same_curve(tmp_path / "run", alone / "run")
+
+
+@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_other(
+    alone: Path, tmp_path: Path, trains: bool
+) -> None:
+    results = []
+    for devices in ("1", "2"):
+        folder = tmp_path / devices
+        shutil.copytree(alone, folder)
+        (folder / "slow.py").write_text(SLOW)
+        (folder / "run" / "results.json").unlink()
+        if trains:
+            shutil.rmtree(folder / "run" / "checkpoints" / "step-00000008")
+        run([sys.executable, "slow.py", "train", "--resume", "run", "--device", "cpu", "--devices", devices], folder)
+        results.append((folder / "run" / "results.json").read_text())
+    one, two = (json.loads(text)["splits"]["test"] for text in results)
+    assert (one["items"], one["loss"]) == (two["items"], pytest.approx(two["loss"], rel=1e-4))
+    assert trains or results[0] == results[1]
+
+
+def train_with_signal(folder: Path, number: signal.Signals) -> tuple[int, str]:
+    """Returns the exit code of two processes of which the second gets a signal, and what they say."""
+    (folder / "signalled.py").write_text(SIGNALLED)
+    options = ["--out", "run", "--device", "cpu", "--devices", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "signalled.py", "train", "small.arch", *options], cwd=folder, stderr=subprocess.PIPE,
+        text=True, env={**environment(), "SIGNAL": str(int(number))}, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    with process.stderr:
+        code = process.wait(120)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a process that is frozen
+        return code, process.stderr.read()
+
+
+def test_processes_stop_after_the_same_step_if_one_of_them_is_asked(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    assert train_with_signal(tmp_path, signal.SIGTERM)[0] == 128 + signal.SIGTERM
+    saved = {folder.name for folder in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert saved == {"step-00000004", "step-00000005"}
+    run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu"], tmp_path)
+    assert_same_curve(tmp_path / "run", alone / "run")
+
+
+def test_a_process_that_waits_too_long_for_another_names_itself_and_its_host(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    code, errors = train_with_signal(tmp_path, signal.SIGSTOP)
+    assert code == 71
+    assert f"the process of rank 0 on {socket.gethostname()} lost the others: " in errors
+    assert "it resumes from the last checkpoint" in errors
 
 
 @pytest.mark.slow

@@ -10,7 +10,13 @@ from archlang.train.stop import Stop, Terminated, terminating
 
 
 @pytest.mark.parametrize(
-    ("number", "end"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated), (signal.SIGHUP, Terminated)]
+    ("number", "end"),
+    [
+        (signal.SIGINT, KeyboardInterrupt),
+        (signal.SIGTERM, Terminated),
+        (signal.SIGHUP, Terminated),
+        (signal.SIGUSR2, Terminated),
+    ],
 )
 def test_the_first_signal_asks_and_the_second_raises(
     number: signal.Signals, end: type[BaseException], monkeypatch: pytest.MonkeyPatch
@@ -43,7 +49,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2])
 def test_a_signal_outside_of_a_training_cleans_up(number: signal.Signals) -> None:
     with pytest.raises(Terminated) as end, terminating():
         os.kill(os.getpid(), number)

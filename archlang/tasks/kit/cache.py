@@ -1,21 +1,29 @@
-"""The cache of generated splits: verified when loaded, and memory-mapped.
+"""The cache of what tasks generate and read: arrays and facts, verified when loaded, and memory-mapped.
 
-A split is a folder of `.npy` files with `manifest.json`, written atomically, so that a reader never sees an unfinished
-split, and two processes may generate the same split. If the cache cannot be written (full, read-only, no home folder),
-`load` warns and returns the split from memory. Raising the `version` of a task invalidates its cached splits."""
+An entry is a folder of `.npy` files with `manifest.json`, written piece by piece and atomically, so that a reader never
+sees an unfinished entry, and two processes may make the same one. If the cache cannot be written (full, read-only, no
+home folder), an entry is made in memory, with a warning. Raising the `version` of a task invalidates its splits."""
 
 import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
+from io import BufferedWriter
+from itertools import chain
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from archlang.disk.atomic import atomic_folder, remove_folder
+from archlang.data.mistakes import DataError
+from archlang.data.registry import DigestRule, take
+from archlang.data.stored import Stored, digest_of
+from archlang.disk.atomic import remove_folder
 from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.os_errors import machine_remedy, os_reason
 from archlang.disk.readable import open_named, read_named
@@ -23,16 +31,26 @@ from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Part, Parts, Split, arrays_of, digest, join_parts
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
 # are.
 DATA_SEED = 0
-_FORMAT = 1
+_FORMAT = 2
 _FOLDER = "tasks"
 _MANIFEST = "manifest.json"
+
+Facts = Mapping[str, Any]  # Any: JSON
+
+
+class Entry(NamedTuple):
+    """What the cache holds under a key."""
+
+    parts: Parts
+    facts: Facts
 
 
 @runtime_checkable
@@ -43,22 +61,61 @@ class ReadsUserFiles(Protocol):
         """Returns the paths of these files."""
 
 
+@runtime_checkable
+class GeneratesPieces(Protocol):
+    """A task whose splits may be larger than the memory."""
+
+    def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        """Yields the items of a split in order, some at a time; at least one piece."""
+
+
 class _Damaged(Exception):
-    """A cached split that differs from the written one."""
+    """An entry that differs from the written one."""
 
 
 def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> Split:
     """Loads a split of `task`, whose statics are `statics`, or generates and caches it.
 
-    Arrays from the cache are memory-mapped and read-only.
+    Arrays from the cache are memory-mapped: processes share them, and what is written to them is not stored.
 
     Raises:
         TaskError, DataError: the split cannot be generated."""
+
+    @cache
+    def generated() -> list[Parts]:
+        return [checked(name, task, split, task.generate(split, seed)).parts()]
+
+    def pieces() -> Iterable[Parts]:
+        # A class of the user's own may generate other items than the class that it extends.
+        if _is_shipped(task) and isinstance(task, GeneratesPieces):
+            return (piece.parts() for piece in task.pieces(split, seed))
+        return generated()
+
+    parts, facts = entry(
+        f"{name}-{split}", _key(name, statics, task, split, seed), pieces,
+        lambda parts: {"sha256": digest(Split.of_parts(parts))},
+    )  # fmt: skip
+    loaded = Split.of_parts(parts)
+    loaded.__dict__["sha256"] = facts["sha256"]
+    return loaded
+
+
+def entry(
+    name: str, key: object, pieces: Callable[[], Iterable[Parts]], facts: Callable[[Parts], Facts] = lambda _: {}
+) -> Entry:
+    """Returns the entry `name` with a `key` of JSON, or makes it: from the `pieces` of its parts, one after another,
+    and from the `facts` about them."""
+
+    def in_memory() -> Entry:
+        parts = join_parts(pieces())
+        return Entry(parts, facts(parts))
+
+    digest = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
     try:
-        path = own_cache(_FOLDER) / f"{name}-{split}-{_key(name, statics, task, split, seed)}"
+        path = own_cache(_FOLDER) / f"{name}-{digest}"
     except OSError as error:
-        warnings.warn(f"splits are not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return checked(name, task, split, task.generate(split, seed))
+        warnings.warn(f"{name} is not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
+        return in_memory()
     try:
         return _read(path)
     except FileNotFoundError:
@@ -67,40 +124,37 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         if is_out_of_memory(error):
             raise
         if isinstance(error, OSError) and machine_remedy(error) is not None:
-            message = f"{path} cannot be read ({os_reason(error)}), so this run generates the split again"
+            message = f"{path} cannot be read ({os_reason(error)}), so this run generates it again"
             warnings.warn(message, CacheWarning, stacklevel=2)
-            return checked(name, task, split, task.generate(split, seed))
+            return in_memory()
         warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
         remove_folder(path)
-    generated = checked(name, task, split, task.generate(split, seed))
     try:
-        _write(path, generated)
+        _write(path, pieces, facts)
         return _read(path)
     except (_Damaged, OSError) as error:
         warnings.warn(
-            f"the {split} split of {name} cannot be cached in {path.parent} ({error}), so every run generates it; "
-            "set ARCHLANG_CACHE to a folder with free space",
+            f"{name} cannot be cached in {path.parent} ({error}), so every run generates it; set ARCHLANG_CACHE to a "
+            "folder with free space",
             CacheWarning,
             stacklevel=2,
         )
-        return generated
+        return in_memory()
 
 
 def folder() -> Path:
-    """Returns the folder of cached splits.
+    """Returns the folder of the cache.
 
     Raises:
         OSError: there is no cache folder."""
     return cache_folder() / _FOLDER
 
 
-def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> str:
+def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> list[object]:
     plain = {key: _plain(value) for key, value in sorted(statics.items())}
-    facts: list[object] = [_FORMAT, name, task.version, split, seed, plain]
     # The vocabulary of a run, in place of that of the files.
-    facts += [stored for stored in (getattr(task, "stored", ()),) if any(stored)]
-    facts += [versions for versions in (published_files.versions(task), _user_digests(task)) if versions]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    stored = [list(words) for words in getattr(task, "stored", ())]
+    return [task.version, seed, plain, stored, published_files.versions(task), _user_digests(task)]
 
 
 def _plain(value: StaticValue) -> object:
@@ -112,64 +166,120 @@ def _plain(value: StaticValue) -> object:
     return str(value)
 
 
+def _is_shipped(task: Task) -> bool:
+    return type(task).__module__.startswith("archlang.")
+
+
 def _user_digests(task: Task) -> list[str | None]:
     """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
-    module = type(task).__module__
-    source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
+    source = None if _is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
     return [_digest(Path(file)) for file in (*files, source) if file]
 
 
 def _digest(file: Path) -> str | None:
     """Returns None if the file cannot be read; generating the split then raises the error."""
     try:
-        return _sha256(file) if file.is_file() else None
-    except OSError:
+        return str(digest_of(Stored(file)))
+    except DataError:
         return None
 
 
-def _read(folder: Path) -> Split:
+def _read(folder: Path) -> Entry:
     manifest = folder / _MANIFEST
     try:
-        content = json.loads(read_named(manifest, LARGEST_JSON))
-        digests = {str(name): str(digest) for name, digest in content["sha256"].items()}
+        written = json.loads(read_named(manifest, LARGEST_JSON))
+        content = written["content"]
+        if written["sha256"] != _check(content):
+            raise _Damaged(f"{_MANIFEST} differs from what was written")
+        parts = {
+            name: _mapped(_places(folder, name, len(digests)), digests) for name, digests in content["parts"].items()
+        }
+        return Entry(parts, content["facts"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         if folder.exists():
-            raise _Damaged(f"{_MANIFEST} is missing") from None
+            raise _Damaged(f"{Path(error.filename).name} is missing") from None
         raise
-    arrays: dict[str, np.ndarray] = {}
-    for name, digest in digests.items():
-        path = folder / f"{name}.npy"
+
+
+def _places(folder: Path, name: str, arrays: int) -> list[Path]:
+    """Returns the files of a part of one array, or of two: those of sequences."""
+    return [folder / f"{name}{kind}.npy" for kind in (("",) if arrays == 1 else (".values", ".offsets"))]
+
+
+def _mapped(places: Sequence[Path], digests: Sequence[str] = ()) -> Part:
+    """Maps a part. The digest of a large array is computed only if the file has changed since it was verified."""
+    for place, expected in zip(places, digests, strict=False):
         try:
-            if _sha256(path) != digest:
-                raise _Damaged(f"{path.name} differs from what was written")
-            arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except FileNotFoundError:
-            raise _Damaged(f"{path.name} is missing") from None
+            if str(digest_of(Stored(place))) != expected:
+                raise _Damaged(f"{place.name} differs from what was written")
+        except DataError as error:
+            raise error.__cause__ or error from None
+    arrays = []
+    for place in places:
+        try:
+            # Indexing a plain array is faster than indexing a `memmap`.
+            arrays.append(np.asarray(np.load(place, mmap_mode="c", allow_pickle=False)))
         except ValueError:
             # An empty array cannot be memory-mapped.
-            arrays[name] = np.load(path, allow_pickle=False)
-    try:
-        return Split.from_arrays(arrays)
-    except KeyError as error:
-        raise _Damaged(f"{error} is missing") from error
+            arrays.append(np.asarray(np.load(place, allow_pickle=False)))
+    return Ragged(*arrays) if len(arrays) > 1 else arrays[0]
 
 
-def _write(folder: Path, split: Split) -> None:
+def _write(path: Path, pieces: Callable[[], Iterable[Parts]], facts: Callable[[Parts], Facts]) -> None:
     # If another process was first, its equal folder stays.
-    with atomic_folder(folder, overwrite=False, durable=False) as unfinished:
-        digests = {}
-        for name, array in split.arrays().items():
-            path = unfinished / f"{name}.npy"
-            np.save(path, array, allow_pickle=False)
-            digests[name] = _sha256(path)
-        # The order of the arrays matters: the fields of a split are the positional inputs of a model.
-        text = json.dumps({"format": _FORMAT, "sha256": digests}, indent=1)
-        (unfinished / _MANIFEST).write_text(text, encoding="utf-8")
+    with Folder.open(path.parent) as parent, parent.new_folder(path.name, overwrite=False, durable=False) as unfinished:
+        files: dict[str, list[_GrowingFile]] = {}
+        with ExitStack() as stack:
+            for piece in pieces():
+                for name, part in piece.items():
+                    if name not in files:
+                        arrays = arrays_of({name: part}).items()
+                        created = (
+                            (stack.enter_context(unfinished.create_file(f"{file}.npy")), like) for file, like in arrays
+                        )
+                        files[name] = [_GrowingFile(file, like) for file, like in created]
+                    if isinstance(part, Ragged):
+                        values, offsets = files[name]
+                        offsets.append(part.offsets[1:] + values.rows if offsets.rows else part.offsets)
+                        values.append(part.values)
+                    else:
+                        files[name][0].append(part)
+            for file in chain.from_iterable(files.values()):
+                file.write_header()
+        places = {name: _places(unfinished.path, name, len(arrays)) for name, arrays in files.items()}
+        content = {
+            # The order of the parts matters: the fields of a split are the positional inputs of a model.
+            "parts": {name: [_sha256(place) for place in part] for name, part in places.items()},
+            "facts": facts({name: _mapped(part) for name, part in places.items()}),
+        }
+        unfinished.write(_MANIFEST, json.dumps({"content": content, "sha256": _check(content)}), durable=False)
 
 
 def _sha256(path: Path) -> str:
     with open_named(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return str(take(DigestRule.SHA256, stream, 0))
+
+
+def _check(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+class _GrowingFile:
+    """A `.npy` file that is written row by row, while the number of rows is unknown."""
+
+    def __init__(self, file: BufferedWriter, like: np.ndarray) -> None:
+        self._file, self._like, self.rows = file, like[:0], 0
+        self.write_header()
+
+    def append(self, rows: np.ndarray) -> None:
+        self._file.write(np.ascontiguousarray(rows, self._like.dtype).data.cast("B") if rows.size else b"")
+        self.rows += len(rows)
+
+    def write_header(self) -> None:
+        # numpy leaves room in a header for more digits of the number of rows.
+        header = np.lib.format.header_data_from_array_1_0(self._like)
+        self._file.seek(0)
+        np.lib.format.write_array_header_1_0(self._file, header | {"shape": (self.rows, *self._like.shape[1:])})

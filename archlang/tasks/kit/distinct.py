@@ -19,6 +19,8 @@ SHARES = {"train": (0.0, 7 / 8), "valid": (7 / 8, 1.0), "test": (0.0, 1.0)}
 Fingerprints = npt.NDArray[np.uint64]
 
 _LONGEST = 4096
+# The items whose fingerprints are computed at a time.
+_ITEMS = 1 << 12
 
 
 def fingerprints(items: Ragged) -> Fingerprints:
@@ -56,6 +58,25 @@ def _mix(words: Fingerprints) -> Fingerprints:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
+
+
+def shared_rows(split: Split, others: Split) -> int:
+    """Returns how many items of a split are also items of another, as a model reads them."""
+    known, prints = np.sort(_of_items(others)), _of_items(split)
+    return int((np.searchsorted(known, prints, "right") > np.searchsorted(known, prints)).sum())
+
+
+def _of_items(split: Split) -> Fingerprints:
+    """Returns the fingerprints of the inputs of each item, from some items at a time."""
+    prints = np.zeros(len(split), dtype=np.uint64)
+    for start in range(0, len(split), _ITEMS):
+        for field in split.inputs.values():
+            part = field.part(start, start + _ITEMS)
+            if part.values.ndim == 2:
+                size = part.values.itemsize * part.values.shape[1]
+                part = Ragged(np.ascontiguousarray(part.values).view(np.uint8).reshape(-1), part.offsets * size)
+            prints[start : start + _ITEMS] = combine(prints[start : start + _ITEMS], fingerprints(part))
+    return prints
 
 
 def in_share(prints: Fingerprints, low: float, high: float) -> Truths:

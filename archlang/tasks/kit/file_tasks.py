@@ -4,21 +4,23 @@ of texts, or the cells of puzzles."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
-from itertools import chain
 from typing import ClassVar, Self
 
 import numpy as np
 
 from archlang.errors.names import listed
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled, most_frequent
-from archlang.tasks.kit.ragged import Integers
+from archlang.tasks.kit.cache import Facts, entry
+from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
+from archlang.tasks.kit.ragged import Ragged, Truths
 from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import SPLITS, Line, check_forms, one_label, read_lines, rows_of
+from archlang.tasks.kit.user_files import NO_SPLIT, SPLITS, Corpus, Rows, Source, check_forms, one_label, rows_of
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -60,6 +62,7 @@ class TextFileTask(FileTask):
     # The words, the labels and the groups of a run.
     stored: ClassVar[tuple[Sequence[str], ...]] = ((), (), ())
     own_groups: ClassVar[tuple[str, ...]] = ("length",)
+    label_column: ClassVar[int | None] = None
     version = 2
 
     @abstractmethod
@@ -83,56 +86,83 @@ class TextFileTask(FileTask):
             return SPLITS
         present = {"train", *(split for split in SPLITS[1:] if getattr(self, split) or self._shares[split])}
         if len(present) == 1:
-            present.update(self._parts)
+            present.update(self._own_splits)
         return tuple(split for split in SPLITS if split in present)
-
-    def path_of(self, split: str) -> str:
-        """Returns the path of the file that holds a split."""
-        return getattr(self, split, "") or self.path
-
-    def lines(self, split: str) -> list[Line]:
-        """Returns the rows of a split.
-
-        Raises:
-            TaskError: a file is missing, or a row is malformed."""
-        path = getattr(self, split, "")
-        return self._read(path).get("", []) if path else self._parts[split]
 
     @property
     def _shares(self) -> dict[str, float]:
         return {"valid": self.valid_share, "test": self.test_share}
 
     @cached_property
-    def _parts(self) -> dict[str, list[Line]]:
-        """The rows of the training file by split: by its column `split`, or by the shares."""
-        by_split, shares = self._read(self.path), {split: share for split, share in self._shares.items() if share}
-        if "" not in by_split:
-            if shares or self.valid or self.test:
-                raise mistakes.splits_twice(self.path)
-            if "train" not in by_split:
-                raise mistakes.no_training_lines(self.path)
-            return by_split
-        parts: dict[str, list[Line]] = {split: [] for split in ("train", *shares)}
-        for line in by_split[""]:
-            place = line.place if shares else 1.0
-            for split, share in shares.items():
-                place -= share
-                if place < 0:
-                    parts[split].append(line)
-                    break
-            else:
-                parts["train"].append(line)
-        return parts
+    def _own_splits(self) -> tuple[str, ...]:
+        """The splits in the column `split` of the training file; none if it has no such column, which its first row
+        says."""
+        source = self._source(self.path)
+        first = next(source.rows(), None)
+        if first is not None and first[1] is None:
+            return ()
+        if any((self.valid, self.test, *self._shares.values())):
+            raise mistakes.splits_twice(self.path)
+        own = np.unique(source.read().splits)
+        if 0 not in own:
+            raise mistakes.no_training_lines(self.path)
+        return tuple(SPLITS[number] for number in own)
 
-    def _read(self, path: str) -> dict[str, list[Line]]:
-        return read_lines(self.name, path, self.columns(), self.header)
+    def _source(self, path: str) -> Source:
+        columns = self.columns()
+        group = None if self.group == "none" else list(columns).index(self.group)
+        has_places = path == self.path and any(self._shares.values())
+        return Source(self.name, path, tuple(columns.items()), self.header, group, has_places)
+
+    def _rows(self, split: str) -> tuple[Corpus, Truths]:
+        """Returns the corpus that holds a split, and which of its rows are of the split.
+
+        Raises:
+            TaskError: a file is missing, or a row is malformed."""
+        if path := getattr(self, split, ""):
+            corpus = self._source(path).read()
+            return corpus, corpus.splits == NO_SPLIT
+        if self._own_splits:
+            corpus = self._source(self.path).read()
+            return corpus, corpus.splits == SPLITS.index(split)
+        corpus = self._source(self.path).read()
+        rest = np.ones(len(corpus.splits), dtype=np.bool_)
+        place = corpus.places
+        for other, share in self._shares.items():
+            if share:
+                place = place - share
+                if other == split:
+                    return corpus, rest & (place < 0)
+                rest &= place >= 0
+        return corpus, rest
 
     # The vocabulary, the labels and the groups of the files, or those of a run
 
     @cached_property
+    def _facts(self) -> Facts:
+        """The most frequent words and the labels of train, and the texts of the column `group` in all splits."""
+        # Their keys open all files, so that a missing one is reported before another is read.
+        sources = [self._source(path).key() for path in self.files()]
+        key = [sources, self.words, self.text_columns, self.label_column, self._shares]
+        return entry(self.name, key, list, lambda _: self._find_facts()).facts
+
+    def _find_facts(self) -> Facts:
+        corpus, chosen = self._rows("train")
+        counts = corpus.counts(self.text_columns, chosen)
+        labels = () if self.label_column is None else corpus.counts((self.label_column,), chosen)
+        groups: set[str] = set()
+        for split in self.split_names() if self.group != "none" else ():
+            others, here = self._rows(split)
+            groups.update(map(others.text, np.unique(others.groups[here])))
+        return {
+            "words": corpus.most_frequent(counts, self.words),
+            "labels": _ordered(map(corpus.text, np.flatnonzero(labels))),
+            "groups": _ordered(groups),
+        }
+
+    @cached_property
     def lexicon(self) -> Lexicon:
-        texts = (line.cells[column] for line in self.lines("train") for column in self.text_columns)
-        return self._lexicon(most_frequent(texts, self.words))
+        return self._lexicon(self._facts["words"])
 
     def _lexicon(self, words: Sequence[str]) -> Lexicon:
         texts = (*filled(words, self.words), UNKNOWN, *self.signs)
@@ -157,22 +187,41 @@ class TextFileTask(FileTask):
     @cached_property
     def _group_texts(self) -> tuple[str, ...]:
         """The texts of the column `group` in all splits; those of a run come first."""
-        lines = chain.from_iterable(map(self.lines, self.split_names()))
-        return tuple(dict.fromkeys((*self.stored[2], *_ordered(map(self._group_of, lines)))))
-
-    def _group_of(self, line: Line) -> str:
-        return " ".join(line.cells[list(self.columns()).index(self.group)])
+        return tuple(dict.fromkeys((*self.stored[2], *self._facts["groups"])))
 
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:
         return {} if self.group == "none" else {self.group: self._group_texts}
 
-    def grouped(self, lines: Sequence[Line], **own: Integers) -> dict[str, Integers]:
-        """Returns the groups of rows: those of the task, and the column that `group` names."""
-        if self.group != "none":
-            numbers = {text: number for number, text in enumerate(self._group_texts)}
-            own[self.group] = np.asarray([numbers[self._group_of(line)] for line in lines], dtype=np.int64)
-        return own
+    # The items
+
+    def make(self, split: str, seed: int) -> Split:
+        return join_splits(list(self.pieces(split, seed)))
+
+    def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        """Yields the items of a split in order, some at a time."""
+        if split not in self.split_names():
+            raise mistakes.unknown_split(self.name, split, self.split_names())
+        lexicon = self.lexicon
+        corpus, chosen = self._rows(split)
+        tokens = corpus.numbers(lexicon.ids, self.words, lexicon.dtype)
+        tables = [(column, tokens) for column in self.text_columns]
+        if self.label_column is not None:
+            tables.append(
+                (self.label_column, corpus.numbers(_numbered(getattr(self, "class_names", ())), dtype=np.int32))
+            )
+        groups = None if self.group == "none" else corpus.numbers(_numbered(self._group_texts))
+        for rows in corpus.pieces(chosen):
+            columns = ((rows.columns[column], table) for column, table in tables)
+            items = self.encode(rows, *(Ragged(table[column.values], column.offsets) for column, table in columns))
+            if groups is not None:
+                items = replace(items, groups={**items.groups, self.group: groups[corpus.groups[rows.indices]]})
+            yield items
+
+    @abstractmethod
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        """Returns rows as items. `columns` are the tokens of the text columns, and the classes of the labels; -1 for a
+        label that train lacks."""
 
     def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
         """Returns the task with the words of its lexicon, the labels and the groups that a run has recorded."""
@@ -187,30 +236,37 @@ class LabelledFileTask(TextFileTask):
 
     labels: int
 
+    label_column = 1
+
     @cached_property
     def class_names(self) -> tuple[str, ...]:
         """The label of each class.
 
         Raises:
             TaskError: there are more than `labels`."""
-        texts = _ordered(label for line in self.lines("train") for label in line.cells[1])
+        texts = tuple(self._facts["labels"])
         if len(texts) > self.labels:
             raise mistakes.too_many_labels(self.labels, self.name, len(texts))
         return texts
 
-    def encode_labels(self, split: str, lines: Sequence[Line], problem: Callable[[Line], str]) -> list[list[int]]:
-        """Returns the numbers of the labels of each row. `problem` says what is wrong with a row; empty if nothing is.
-
+    def check_labels(self, rows: Rows, labels: Ragged, is_wrong: Truths, problem: Callable[[int], str]) -> None:
+        """
         Raises:
-            TaskError: a row is wrong, or train has no such label."""
-        numbers = {label: number for number, label in enumerate(self.class_names)}
-        for line in lines:
-            reason = problem(line)
-            if not reason and (unknown := sorted(set(line.cells[1]) - numbers.keys())):
-                reason = f"the label `{unknown[0]}` is none of those of training: {listed(numbers)}"
-            if reason:
-                raise mistakes.bad_line(line.number, self.path_of(split), reason)
-        return [[numbers[label] for label in line.cells[1]] for line in lines]
+            TaskError: a row [n] is wrong, as `problem` says, or train has no such label. The line is named."""
+        lacks_label = np.zeros(len(labels), dtype=np.bool_)
+        lacks_label[np.repeat(np.arange(len(labels)), labels.lengths)[labels.values < 0]] = True
+        for row in np.flatnonzero(is_wrong | lacks_label)[:1]:
+            corpus, unknown = rows.corpus, rows.columns[self.label_column][row][labels[row] < 0]
+            if is_wrong[row]:
+                reason = problem(row)
+            else:
+                label = min(map(corpus.text, unknown))
+                reason = f"the label `{label}` is none of those of training: {listed(self.class_names)}"
+            raise mistakes.bad_line(corpus.line(rows.indices[row]), corpus.source.path, reason)
+
+
+def _numbered(texts: Iterable[str]) -> dict[str, int]:
+    return {text: number for number, text in enumerate(texts)}
 
 
 def _ordered(labels: Iterable[str]) -> tuple[str, ...]:

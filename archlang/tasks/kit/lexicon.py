@@ -1,12 +1,13 @@
 """Lexicons: the words of a task, each with its token, and how texts are cut into them."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from archlang.tasks.kit.ragged import Ragged, offsets_of
 
@@ -53,6 +54,11 @@ class Lexicon:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        """The type of its tokens."""
+        return np.uint8 if len(self) <= 1 << 8 else np.int32
+
     def encode(self, texts: Iterable[Words]) -> Ragged:
         """Returns texts as tokens.
 
@@ -63,14 +69,24 @@ class Lexicon:
         words = (word for text in texts for word in text)
         lengths = np.fromiter((len(text) for text in texts), dtype=np.int64, count=len(texts))
         tokens = (ids[word] for word in words) if unknown is None else (ids.get(word, unknown) for word in words)
-        dtype = np.uint8 if len(self) <= 1 << 8 else np.int32
-        return Ragged(np.fromiter(tokens, dtype=dtype, count=int(lengths.sum())), offsets_of(lengths))
+        return Ragged(np.fromiter(tokens, dtype=self.dtype, count=int(lengths.sum())), offsets_of(lengths))
 
 
-def most_frequent(texts: Iterable[Words], most: int) -> tuple[str, ...]:
-    """Returns at most `most` of the most frequent words of the texts. Equally frequent words are in alphabetical
-    order."""
-    counts = Counter(word for text in texts for word in text)
+class Numbers(dict[str, int]):
+    """The number of each word of some texts, in the order of their first occurrence."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+    def encode(self, texts: Sequence[Words]) -> Ragged:
+        """Returns texts as numbers of words; new words get the next numbers."""
+        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
+        return Ragged(np.fromiter(map(self.__getitem__, chain.from_iterable(texts)), np.int32, offsets[-1]), offsets)
+
+
+def most_frequent(counts: Mapping[str, int], most: int) -> tuple[str, ...]:
+    """Returns at most `most` of the most frequent words. Equally frequent words are in alphabetical order."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(word for word, _ in ordered[:most])
 

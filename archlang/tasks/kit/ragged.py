@@ -61,6 +61,11 @@ class Ragged:
     def lengths(self) -> Integers:
         return np.diff(self.offsets)
 
+    def part(self, start: int, stop: int) -> Ragged:
+        """Returns the sequences from `start` until before `stop`."""
+        ends = self.offsets[start : stop + 1]
+        return Ragged(self.values[ends[0] : ends[-1]], ends - ends[0])
+
     def select(self, indices: npt.ArrayLike) -> Ragged:
         """Returns the sequences at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)

@@ -1,32 +1,44 @@
-"""The rows of a user's own files, by split: CSV, TSV, JSONL, and texts of one column.
+"""The texts of a user's own files: CSV, TSV, JSONL, and texts of one column, read once to numbers of words.
 
 An error names the line. No message quotes the content of a file: a path may come from somebody else's run folder and
 may lead to a private file."""
 
+from __future__ import annotations
+
 import csv
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from archlang.data.mistakes import DataError
-from archlang.data.stored import ENDINGS, Stored, reading
+from archlang.data.stored import ENDINGS, Stored, digest_of, reading
 from archlang.disk.mistakes import RefusedFile
-from archlang.disk.readable import open_named
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.lexicon import Cut
+from archlang.tasks.kit.cache import entry
+from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths
+from archlang.tasks.kit.split import Part, Parts
 
 Words = tuple[str, ...]
 Cell = str | Words
 
 SPLITS = ("train", "valid", "test")
-# The column that holds the split of a row.
-SPLIT = "split"
+# The column that holds the split of a row, and the number of the split where there is no such column.
+SPLIT, NO_SPLIT = "split", len(SPLITS)
 FORMS = (".csv", ".tsv", ".jsonl", ".txt")
+_VERSION = 1
+# The rows that are read at a time, and the words of the rows that are encoded at a time.
+_ROWS, _WORDS = 1 << 8, 1 << 21
 
 
 def one_label(text: str) -> Words:
@@ -35,49 +47,153 @@ def one_label(text: str) -> Words:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of a file: the number of its line, counted from 1, and the words of each column."""
+class Source:
+    """A file, and what is read of it: `columns`, each with the function that cuts its text into words; the column with
+    the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the columns are the
+    first ones of the file. `task` is named in errors."""
 
-    number: int
-    cells: tuple[Words, ...]
+    task: str
+    path: str
+    columns: tuple[tuple[str, Cut], ...]
+    header: bool = True
+    group: int | None = None
+    has_places: bool = False
 
-    @cached_property
-    def place(self) -> float:
-        """A number from 0 to 1 that depends on the first column alone, so that equal texts are in one split."""
-        digest = hashlib.sha256("\0".join(self.cells[0]).encode(errors="surrogatepass")).digest()
-        return int.from_bytes(digest[:8], "big") / 2.0**64
+    def rows(self) -> Iterator[tuple[int, object, list[Cell]]]:
+        """Yields the rows of the file, as `rows_of` does."""
+        return rows_of(self.task, self.path, [column for column, _ in self.columns], self.header)
 
+    def key(self) -> list[object]:
+        """Returns what the content of its corpus depends on, as JSON: not on the path.
 
-def read_lines(task: str, path: str, columns: Mapping[str, Cut], header: bool) -> dict[str, list[Line]]:
-    """Returns every row by its split, or under "" if the file has no column `split`. `columns` are those to read, each
-    with the function that cuts its text into words. Without a `header`, they are the first ones of the file.
+        Raises:
+            TaskError: the file is missing or cannot be read."""
+        with _naming_file(self.task, self.path):
+            digest = str(digest_of(Stored(Path(self.path))))
+        columns = [[column, cut.__name__] for column, cut in self.columns]
+        return [_VERSION, digest, _form(self.path), columns, self.header, self.group, self.has_places]
 
-    Raises:
-        TaskError: the file is missing, or a row is malformed."""
-    check_forms(task, [path], len(columns))
-    with _naming_file(task, path), open_named(path) as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _read_lines(task, path, digest, tuple(columns.items()), header)
+    def read(self) -> Corpus:
+        """Returns the corpus of the file, from the cache if the file has been read before.
+
+        Raises:
+            TaskError: the file is missing, or a row is malformed."""
+        check_forms(self.task, [self.path], len(self.columns))
+        return _read(self, json.dumps(self.key()))
 
 
 @lru_cache(maxsize=4)
-def _read_lines(
-    task: str, path: str, digest: str, columns: tuple[tuple[str, Cut], ...], header: bool
-) -> dict[str, list[Line]]:
-    """`digest` is only a key of the cache."""
-    by_split: dict[str, list[Line]] = {}
-    for number, split, cells in rows_of(task, path, [column for column, _ in columns], header):
-        if split not in (None, *SPLITS):
-            raise mistakes.bad_line(number, path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
-        words = []
-        for (column, cut), cell in zip(columns, cells, strict=True):
-            words.append(cut(cell) if isinstance(cell, str) else cell)
-            if not words[-1]:
-                raise mistakes.bad_line(number, path, f"`{column}` is empty")
-        by_split.setdefault(str(split or ""), []).append(Line(number, tuple(words)))
-    if not by_split:
-        raise mistakes.bad_line(1, path, "expected a line of data")
-    return by_split
+def _read(source: Source, key: str) -> Corpus:
+    parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
+    columns = tuple(parts[str(index)] for index in range(len(source.columns)))
+    return Corpus(source, columns, parts["splits"], parts.get("groups"), parts.get("places"), parts["words"])
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The N rows of a file. A column holds the numbers of the words of each row; `words` are the bytes of each word.
+
+    `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
+    `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
+    split; both are None if the source asks for none."""
+
+    source: Source
+    columns: tuple[Ragged, ...]
+    splits: Integers
+    groups: Any  # an array, or None: so is `places`
+    places: Any
+    words: Ragged
+
+    def line(self, row: int) -> int:
+        """Returns the number of the line of a row, counted from 1."""
+        return next(islice(self.source.rows(), row, None))[0]
+
+    def texts(self) -> Iterator[str]:
+        """Yields the text of each word, by its number."""
+        content, ends = self.words.values.data, self.words.offsets
+        for first in range(0, len(self.words), _WORDS):
+            bounds = ends[first : first + _WORDS + 1].tolist()
+            for start, end in pairwise(bounds):
+                yield str(content[start:end], "utf-8", "surrogatepass")
+
+    def text(self, word: int | np.integer) -> str:
+        """Returns the text of a word."""
+        return self.words[int(word)].tobytes().decode(errors="surrogatepass")
+
+    def pieces(self, chosen: Truths) -> Iterator[Rows]:
+        """Yields the rows where `chosen` [N] is true, some at a time."""
+        first = self.columns[0].offsets
+        bounds = np.unique([0, *np.searchsorted(first, np.arange(_WORDS, first[-1], _WORDS)), len(first) - 1])
+        for start, end in pairwise(bounds):
+            marks = chosen[start:end]
+            parts = [column.part(start, end) for column in self.columns]
+            columns = parts if marks.all() else [part.select(marks) for part in parts]
+            yield Rows(self, start + np.flatnonzero(marks), tuple(columns))
+
+    def counts(self, columns: Iterable[int], chosen: Truths) -> Integers:
+        """Returns how often each word is in columns of the rows where `chosen` [N] is true."""
+        counts = np.zeros(len(self.words), dtype=np.int64)
+        for rows in self.pieces(chosen):
+            for column in columns:
+                counts += np.bincount(rows.columns[column].values, minlength=len(counts))
+        return counts
+
+    def most_frequent(self, counts: Integers, most: int) -> tuple[str, ...]:
+        """Returns at most `most` of the words with the largest `counts`."""
+        words = np.flatnonzero(counts)
+        if len(words) > most:
+            words = words[counts[words] >= np.partition(counts[words], -most)[-most]]
+        return most_frequent({self.text(word): int(counts[word]) for word in words}, most)
+
+    def numbers(self, ids: Mapping[str, int], other: int = -1, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
+        """Returns for each word its number in `ids`; `other` if it has none."""
+        return np.fromiter((ids.get(text, other) for text in self.texts()), dtype, len(self.words))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a corpus: their indices [n], and their columns."""
+
+    corpus: Corpus
+    indices: Integers
+    columns: tuple[Ragged, ...]
+
+
+def _pieces(source: Source) -> Iterator[Parts]:
+    """Yields the parts of a corpus, some rows at a time, and then the words.
+
+    Raises:
+        TaskError: the file is missing, or a row is malformed."""
+    numbers = Numbers()
+    rows = source.rows()
+    while some := list(islice(rows, _ROWS)):
+        lines, splits, cells = zip(*some, strict=True)
+        for line, split in zip(lines, splits, strict=True):
+            if split is not None and split not in SPLITS:
+                raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
+        numbers_of_splits = [NO_SPLIT if split is None else SPLITS.index(split) for split in splits]
+        piece: dict[str, Part] = {"splits": np.array(numbers_of_splits, np.uint8)}
+        for index, (column, cut) in enumerate(source.columns):
+            texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
+            for line, words in zip(lines, texts, strict=True):
+                if not words:
+                    raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
+            piece[str(index)] = numbers.encode(texts)
+            if index == source.group:
+                piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
+            if not index and source.has_places:
+                piece["places"] = np.array([_place(words) for words in texts])
+        yield piece
+    if not numbers:
+        raise mistakes.bad_line(1, source.path, "expected a line of data")
+    spellings = iter(numbers)
+    while spelled := list(islice(spellings, _WORDS)):
+        yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
+
+
+def _place(words: Words) -> float:
+    digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
 def check_forms(task: str, paths: Sequence[str], columns: int) -> None:

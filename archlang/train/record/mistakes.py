@@ -17,12 +17,16 @@ class RunMachineError(RunError, MachineError):
     """The machine keeps a run from beginning, resuming or being read. The run itself may be intact."""
 
 
+class FolderInUse(RunMachineError):
+    """Another process trains in the folder."""
+
+
 # The folder
 
 another_run = RunError.wording(
     "{folder} holds another run: {difference}", "name a new folder with `--out`; nothing was changed"
 )
-in_use = RunMachineError.wording(
+in_use = FolderInUse.wording(
     "another process is training in {folder}", "wait for it, or name a new folder with `--out`"
 )
 not_a_run = RunError.wording(

@@ -23,6 +23,7 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
+from archlang.tasks.kit.distinct import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
@@ -122,26 +123,29 @@ class Result:
 def conclude(
     plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
 ) -> Result:
-    """Evaluates every split of a run that has reached its last step except the training split, with the selected
-    weights, and writes its results. `data` describes its splits."""
+    """Evaluates every split of a run that has reached its last step, and the training split only if there is no other,
+    with the selected weights, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
         raise trainer.error
     step, task = trainer.progress.step, trainer.task
     stopped = Result(trainer.record.folder, step)
-    if trainer.stopped or not trainer.fabric.is_global_zero:
+    if trainer.stopped:
         return stopped
+    trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
         with showing_evaluation(console):
             splits = {
                 name: add_written(
                     trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
-                    stopping=lambda: stop.asked,
+                    stopping=lambda: stop.asked, processes=trainer.fabric.world_size,
                 ).result()
                 for name, split in trainer.splits.items()
-                if name != "train" and len(split)
+                if len(split) and (name != "train" or len(trainer.splits) == 1)
             }  # fmt: skip
     except Interrupted:
+        return stopped
+    if not trainer.fabric.is_global_zero:
         return stopped
     _warn_of_divergence(splits)
     selecting_metric = trainer.settings.selecting[1]
@@ -375,17 +379,15 @@ def load_splits(
 
 def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
     """Warns if rows of other splits are also in `train`, as the model reads them."""
-    trained = set(_hashes(splits["train"])) if len(splits) > 1 else set()
     for name, split in splits.items():
-        shared = sum(row in trained for row in _hashes(split)) if name != "train" else 0
-        if shared:
+        if name != "train" and (shared := _shared_rows(split, splits["train"])):
             message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
             warnings.warn(message, RecordWarning, stacklevel=3)
 
 
-def _hashes(split: Split) -> Iterator[int]:
-    for index in range(len(split)):
-        yield hash(tuple(field[index].tobytes() for field in split.inputs.values()))
+def _shared_rows(split: Split, train: Split) -> int:
+    key = [digest(split), digest(train)]
+    return int(cache.entry("shared", key, list, lambda _: {"rows": shared_rows(split, train)}).facts["rows"])
 
 
 def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:

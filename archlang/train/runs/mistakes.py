@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from archlang.errors.names import plural
-from archlang.train.record.mistakes import RunError, RunMachineError
+from archlang.train.record.mistakes import FolderInUse, RunError, RunMachineError
 
 # Checkpoints and stored models
 
@@ -86,7 +86,7 @@ def other_study(folder: Path, recipe: str, own: str) -> RunError:
     return RunError(message, "name another folder with `--out`, or search with the same settings")
 
 
-searched = RunError.wording(
+searched = FolderInUse.wording(
     "another process searches in {folder}", "wait for it, name another folder with `--out`, or look with `--trials 0`"
 )
 
@@ -101,6 +101,10 @@ length_missing = RunError.wording(
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
 less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+draws_nothing = RunError.wording(
+    "nothing can be drawn: this model does not write its answers token by token",
+    "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",
+)
 no_such_field = RunError.wording("the model has no field `{field}`", "its fields are {possible}")
 field_missing = RunError.wording("the field `{field}` is missing", "the model reads {names}")
 some_with_answers = RunError.wording(

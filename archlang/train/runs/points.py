@@ -14,6 +14,7 @@ from pathlib import Path
 
 from archlang.disk.folder import Folder
 from archlang.errors import ArchlangError
+from archlang.errors.machine import machine_error
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
@@ -23,6 +24,7 @@ from archlang.train.record.schemas import RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import Stop
+from archlang.train.trainer import SAVED_EVERY, Interval
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
@@ -39,6 +41,8 @@ class Point:
     precision: str = "32"
     deadline: float | None = None
     """when the run stops with a checkpoint, in seconds since 1970"""
+    save: Interval = SAVED_EVERY
+    """the steps or the time between checkpoints"""
     other_seeds: tuple[Point, ...] = ()
     """runs that differ in their seeds alone, to be trained together with this one"""
 
@@ -51,6 +55,10 @@ class PointResult:
     seconds: float
     stopped: bool = False
     error: str = ""
+    is_of_machine: bool = False
+    """whether the machine has ended it: a point that begins again resumes from its last checkpoint"""
+    is_elsewhere: bool = False
+    """whether another process runs it"""
     warnings: tuple[str, ...] = ()
     other_seeds: tuple[PointResult, ...] = ()
     """how the runs ended that were trained together with this one"""
@@ -93,9 +101,10 @@ def group_seeds(points: Iterable[Point]) -> tuple[Point, ...]:
     return tuple(replace(first, other_seeds=tuple(others)) for first, *others in groups.values())
 
 
-def run_point(point: Point) -> PointResult:
-    """Trains a point to its last step or its deadline, together with its other seeds. Returns errors instead of raising
-    them."""
+def run_point(point: Point, stop: Stop | None = None) -> PointResult:
+    """Trains a point to its last step or its deadline, or until it is asked to stop, together with its other seeds.
+    Returns errors instead of raising them."""
+    stop = stop or Stop()
     begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
         return PointResult(point, 0.0, stopped=True)
@@ -103,7 +112,7 @@ def run_point(point: Point) -> PointResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            with Stop().at(point.deadline) as stop:
+            with stop.at(point.deadline):
                 ends = _train(point, stop)
         except SystemExit as error:
             failure = failure_of(error)
@@ -114,27 +123,33 @@ def run_point(point: Point) -> PointResult:
             ends = [error] * (1 + len(point.other_seeds))
     messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
     seconds = time.perf_counter() - begun
-    first, *others = (
-        PointResult(run, seconds, not isinstance(end, Exception) and end.stopped, _error_message(end))
-        for run, end in zip((point, *point.other_seeds), ends, strict=True)
-    )
+    first, *others = (_result(run, seconds, end) for run, end in zip((point, *point.other_seeds), ends, strict=True))
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
+    device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        return [train(point.plan, point.folder, device=point.device, precision=point.precision, stop=stop)]
+        return [train(point.plan, point.folder, device=device, precision=precision, save=save, stop=stop)]
     runs = (point, *point.other_seeds)
     plans, folders = [run.plan for run in runs], [run.folder for run in runs]
-    return train_together(plans, folders, device=point.device, precision=point.precision, stop=stop)
+    return train_together(plans, folders, device=device, precision=precision, save=save, stop=stop)
 
 
-def _error_message(end: Result | Exception) -> str:
+def _result(point: Point, seconds: float, end: Result | Exception) -> PointResult:
+    if not isinstance(end, Exception):
+        return PointResult(point, seconds, end.stopped)
+    is_elsewhere = isinstance(end, mistakes.FolderInUse)
+    is_of_machine = not is_elsewhere and machine_error(end) is not None
+    return PointResult(
+        point, seconds, error=_error_message(end), is_of_machine=is_of_machine, is_elsewhere=is_elsewhere
+    )
+
+
+def _error_message(end: Exception) -> str:
     match end:
         case ArchlangError():
             return str(getattr(end, "message", end))
         case Exception() if (failure := failure_of(end)) is not None:
             return failure.message
-        case Exception():
-            return "".join(traceback.format_exception_only(end)).strip()
-    return ""
+    return "".join(traceback.format_exception_only(end)).strip()

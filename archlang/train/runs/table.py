@@ -15,6 +15,7 @@ from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, read_record, read_results, read_timings
 from archlang.train.record.schemas import RESULTS, VERSIONS, EvaluationTiming, Results, StepTiming, VersionsRecord
 from archlang.train.runs.points import Point, folder_name
+from archlang.train.trainer import SAVED_EVERY, Interval
 
 
 @dataclass(frozen=True)
@@ -138,17 +139,18 @@ class TableRuns:
     def run_folder(self, plan: Plan) -> Path:
         return self.folder / folder_name(plan, self.precision)
 
-    def points(self, deadline: float | None = None) -> tuple[Point, ...]:
+    def points(self, deadline: float | None = None, save: Interval = SAVED_EVERY) -> tuple[Point, ...]:
         """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.
 
         Args:
-            deadline: When the runs stop with a checkpoint, in seconds since 1970."""
+            deadline: When the runs stop with a checkpoint, in seconds since 1970.
+            save: The steps or the time between checkpoints."""
         names: dict[int, str] = {}
         for cell in self.plan.cells:
             for plan in cell.plans:
                 names.setdefault(id(plan), f"{cell.row.title}, {cell.column.title}, seed {plan.seed}")
         return tuple(
-            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline)
+            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline, save)
             for plan in self.plan.plans
             if not has(folder := self.run_folder(plan), RESULTS)
         )

@@ -41,7 +41,7 @@ from archlang.train.settings import Settings
 from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import CannotStack, NoProgress, Trainer, Watcher, train_all
+from archlang.train.trainer import SAVED_EVERY, CannotStack, Interval, NoProgress, Trainer, Watcher, train_all
 
 _WEIGHT_BYTES = 4
 # By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
@@ -60,6 +60,8 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
+    remat: bool = False,
+    save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
     watcher: Watcher | None = None,
     stop: Stop | None = None,
@@ -69,8 +71,9 @@ def train(
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs. A run that is stopped before its end needs some
-    of the `splits` of its task only.
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
+    loops keep their states only, and are computed again in the backward pass. A checkpoint follows each evaluation, and
+    the steps or the time of `save`. A run that is stopped before its end needs some of the `splits` of its task only.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -96,9 +99,9 @@ def train(
         data = describe_data(loaded)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled,
+            compiled=compiled, remat=remat, save=save,
         )  # fmt: skip
-        step = _graph_step(trainer, plan, precision) if graphs else EagerStep(trainer)
+        step = _graph_step(trainer, plan, precision, remat) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
@@ -168,9 +171,11 @@ def require_memory(plan: Plan, device: torch.device) -> None:
             raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
 
 
-def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
+def _graph_step(trainer: Trainer, plan: Plan, precision: str, remat: bool) -> CudaGraphStep:
     if trainer.deep is not None:
         raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
+    if remat:
+        raise train_mistakes.no_graphs("with `--remat`, the host saves the state of the random numbers in each step")
     fabric = trainer.fabric
     capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
     return CudaGraphStep(trainer, capture)
@@ -198,6 +203,7 @@ def train_together(
     *,
     device: str = "auto",
     precision: str = "32",
+    save: Interval = SAVED_EVERY,
     stop: Stop | None = None,
 ) -> list[Result | ArchlangError]:
     """Trains points that differ in their seeds alone as one model, each into its own folder as `train` does. Returns
@@ -210,18 +216,18 @@ def train_together(
         RunError: none of the runs can begin or resume.
         TaskError: the task cannot be made."""
     stop = stop or Stop()
-    ends = _train_stacked(plans, folders, device, precision, stop)
+    ends = _train_stacked(plans, folders, device, precision, save, stop)
     for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
         if index not in ends:
             try:
-                ends[index] = train(plan, folder, device=device, precision=precision, stop=stop)
+                ends[index] = train(plan, folder, device=device, precision=precision, save=save, stop=stop)
             except ArchlangError as error:
                 ends[index] = error
     return [ends[index] for index in range(len(plans))]
 
 
 def _train_stacked(
-    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, stop: Stop
+    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, save: Interval, stop: Stop
 ) -> dict[int, Result | ArchlangError]:
     """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
     begin."""
@@ -239,7 +245,9 @@ def _train_stacked(
             try:
                 make_settings(plan)
                 shared = next(iter(runs.values()), None)
-                run = Trainer(plan, settings, task, loaded, fabric, record, NoProgress(), precision, shared=shared)
+                run = Trainer(
+                    plan, settings, task, loaded, fabric, record, NoProgress(), precision, save=save, shared=shared
+                )
                 input_format = InputFormat.of(task, run.test_model, loaded)
                 record.begin(plan, precision, data, input_format, fabric.device)
                 runs[index] = run

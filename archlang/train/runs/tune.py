@@ -13,12 +13,13 @@ from archlang.errors.machine import needs_extra
 from archlang.plan.search import SearchPlan
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record import mistakes
-from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.mistakes import FolderInUse, RunError, disk_errors_as
 from archlang.train.record.reading import LOCK, read_results
 from archlang.train.runs.engines import Engine
 from archlang.train.runs.mistakes import other_study, searched, study_fails
 from archlang.train.runs.points import JOBS, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
+from archlang.train.trainer import SAVED_EVERY, Interval
 
 _STUDY = "study.sqlite"
 _BASE = "recipe"
@@ -35,7 +36,7 @@ class Trial:
     values: dict[str, int | float | str | bool]
     """the searched statics as the recipe of the trial has them, by path"""
     value: float | None
-    """the selecting metric; None if the trial failed"""
+    """the selecting metric; None if the trial failed or has not ended"""
     folder: Path | None = None
 
 
@@ -51,6 +52,8 @@ class Tuning:
     precision: str = "32"
     deadline: float | None = None
     """when runs stop with a checkpoint, in seconds since 1970"""
+    save: Interval = SAVED_EVERY
+    """the steps or the time between checkpoints"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
 
@@ -131,6 +134,9 @@ class Tuning:
             trial = self._running.pop(folder)
             if point_result.stopped:
                 continue  # The study keeps it as running; reopening the study resumes it.
+            if point_result.is_elsewhere:  # as a job of SLURM whose search was killed
+                yield self._trial(trial, None, folder), point_result
+                continue
             try:
                 results = read_results(folder)
             except RunError:
@@ -156,7 +162,7 @@ class Tuning:
                 continue
             make_folder(self.folder, [folder.name])
             self._running[folder] = trial
-            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline)
+            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save)
 
     def _suggest(self, trial: Any) -> dict[str, float | str]:
         values: dict[str, float | str] = {}
@@ -182,6 +188,17 @@ class Tuning:
             succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
         return [self._trial(trial, trial.value) for trial in ranked]
+
+    def running(self) -> list[Trial]:
+        """Returns the trials that another process runs now."""
+        from optuna.trial import TrialState
+
+        try:
+            with self._locked():
+                return []  # They have been interrupted, and begin again with the next search.
+        except FolderInUse:
+            running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            return [self._trial(trial, None) for trial in running]
 
     def _trial(self, trial: Any, value: float | None, folder: Path | None = None) -> Trial:
         return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder)

@@ -73,6 +73,18 @@ PARALLEL = {
         "erased = sum(each(by_head(tanh(query(v)))) * memory) memory <- 0.9 * memory "
         f"+ each(by_head(0.1 * tanh(gate(v)))) * erased + each(by_head(key(v))) * v {READ}",
     ),
+    "DeltaProduct: two updates in a position": (
+        MATRIX,
+        "k = each(by_head(unit_norm[2](key(v)))) l = each(by_head(unit_norm[2](gate(v)))) b = each(sigmoid(small(v))) "
+        f"memory <- memory + k * (b * (v - sum(k * memory))) memory <- memory + l * (2 * v - sum(l * memory)) {READ}",
+    ),
+    "three updates of other kinds, and what is read before": (
+        MATRIX,
+        "old = sum(each(by_head(query(v))) * memory) k = each(by_head(unit_norm[2](key(v)))) "
+        "g = each(by_head(0.1 * tanh(gate(v)))) memory <- each(sigmoid(small(v))) * memory "
+        "memory <- memory - k * sum(k * memory) + each(by_head(gate(v))) * v "
+        f"memory <- 0.9 * memory + g * sum(each(by_head(tanh(query(v)))) * memory) {READ} - old",
+    ),
     "a quotient of two reads": (
         "memory, norms",
         "f = sigmoid(small(v)) i = exp(other(v)) k = by_head(key(v)) q = by_head(query(v)) "
@@ -103,12 +115,25 @@ PARALLEL = {
     "a state that another one reads before its update": (
         "s, memory", f"memory <- 0.9 * memory + each(by_head(v)) * s s <- 0.5 * s + v {READ}"
     ),
+    "the greater of a decaying state and a term": (
+        BOTH, "moved = u + log(sigmoid(gate(v))) u <- moved + relu(key(v) - moved) s <- exp(-abs(u)) * s + v emit u * s"
+    ),
+    "the greater of a term and a state": (VECTOR, "s <- v + relu(s - 0.1 - v) emit s"),
+    "equal numbers": (BOTH, "s <- s + relu(0.1 - s) u <- 0.1 + relu(u - 0.1) emit s * v + u"),
+    "mLSTM": (
+        "memory, u",
+        "i = each(small(v)) f = log(sigmoid(each(other(v)))) moved = u + f old = u u <- moved + relu(i - moved) "
+        "kept = exp(f + old - u) memory <- kept * memory + exp(i - u) * (each(by_head(key(v))) * v) "
+        "emit sum(each(by_head(query(v))) * memory) + kept",
+    ),
     "a value from outside": (VECTOR, "s <- s * mean(h) + v emit s * last(h) + mean(attention[2](expand(v), h))"),
 }  # fmt: skip
 # These look like the ones above, and are not: the states of a scan, its body, and what stands in its way.
 ONE_BY_ONE = {
     "a state times itself": (VECTOR, "s <- 0.1 * s * s + v emit s", "0.1 * s * s"),
     "a function of a state": (VECTOR, "s <- tanh(key(s)) + v emit s", "tanh(key(s))"),
+    "the greater of two states": (BOTH, "old = u u <- s s <- s + relu(old - s) emit s", "is not affine in `u`"),
+    "the greater of a state and its half": (VECTOR, "s <- s + relu(v - 0.5 * s) emit s", "relu"),
     "a divisor": (VECTOR, "s <- v / (3 + abs(s)) emit s", "abs(s)"),
     "a factor of 0": (VECTOR, "s <- (0 * s) * gate(v) + v emit s", "it multiplies by 0"),
     "a linear map of a state": (VECTOR, "s <- 0.1 * key(s) + v emit s", "key(s)"),
@@ -253,6 +278,7 @@ def random_vector(chance: random.Random, depth: int, states: list[str]) -> str:
     return chance.choice([
         f"({left} + {right})", f"({left} - {right})", f"-({left})", f"tanh({known}) * {left}",
         f"{left} * tanh({known})", f"{left} / (1 + abs({known}))", f"tanh({left})",
+        f"({left} + relu({known} - {left}))", f"({known} + relu({left} - {known}))",
         "sum(each(by_head(unit_norm[2](key(v)))) * memory)",
         f"sum({random_column(chance)} * memory)",
     ])  # fmt: skip

@@ -1,15 +1,19 @@
 """Splits are generated once and loaded from then on; damaged ones are generated again."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from archlang.disk.folder import Folder
+from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import CacheWarning
@@ -62,10 +66,11 @@ def test_an_empty_split_is_cached() -> None:
     assert task.generated == 1
 
 
-def test_arrays_are_memory_mapped_and_read_only() -> None:
-    values = load(Counting()).inputs["x"].values
-    assert isinstance(values, np.memmap)
-    assert not values.flags.writeable
+def test_arrays_are_memory_mapped_and_what_is_written_to_them_is_not_stored() -> None:
+    split = load(Counting())
+    assert isinstance(split.inputs["x"].values.base, np.memmap)
+    split.inputs["x"].values[:] = 5
+    assert digest(load(Counting())) == digest(Counting().generate("train", 0))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +121,39 @@ def test_a_spoiled_split_is_generated_again(spoil: Callable[[Path], object], nam
     assert task.generated == 2
 
 
+def test_a_forged_entry_runs_no_code() -> None:
+    class Runs:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return pytest.fail, ("it runs",)
+
+    good = digest(load(Counting()))
+    np.save(only_entry() / "targets.npy", np.array([Runs()], dtype=object), allow_pickle=True)
+    manifest = json.loads((only_entry() / "manifest.json").read_text())
+    manifest["content"]["parts"]["targets"] = [cache._sha256(only_entry() / "targets.npy")]
+    manifest["sha256"] = cache._check(manifest["content"])
+    (only_entry() / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.warns(CacheWarning, match="is damaged"):
+        assert digest(load(Counting())) == good
+
+
+def test_facts_that_differ_from_the_written_ones_are_not_used() -> None:
+    good = digest(load(Counting()))
+    manifest = only_entry() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(good, "0" * 64))
+    with pytest.warns(CacheWarning, match=r"manifest\.json differs from what was written"):
+        assert digest(load(Counting())) == good
+
+
+def test_a_class_of_ones_own_generates_whole_splits_even_if_its_base_generates_pieces(tmp_path: Path) -> None:
+    class Reversed(FileLanguageModel):
+        def make(self, split: str, seed: int) -> Split:
+            return super().make(split, seed).select([1, 0])
+
+    (tmp_path / "a.txt").write_text("a\nb b\n")
+    task: Any = Reversed(path=str(tmp_path / "a.txt"), words=2)  # Any: both a `Task` and a `ShippedTask`
+    assert cache.load("own", {}, task, "train", 0).groups["length"].tolist() == [2, 1]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 @pytest.mark.parametrize("name", ["targets.npy", "manifest.json"])
 def test_a_pipe_in_place_of_a_cached_file_does_not_wait(name: str) -> None:
@@ -156,7 +194,7 @@ def test_with_a_full_disk_the_split_is_generated_and_nothing_remains(monkeypatch
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Folder, "create_file", full)
     task = Counting()
     with pytest.warns(CacheWarning, match=r"No space left.*set ARCHLANG_CACHE"):
         assert len(load(task)) == 2

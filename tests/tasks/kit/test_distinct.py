@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from archlang.tasks.kit.distinct import (
     Fingerprints,
@@ -11,6 +13,7 @@ from archlang.tasks.kit.distinct import (
     draw_distinct,
     fingerprints,
     in_share,
+    shared_rows,
     table_fingerprints,
 )
 from archlang.tasks.kit.mistakes import TaskError
@@ -88,3 +91,18 @@ def test_an_item_is_fresh_once() -> None:
     assert seen.fresh(np.array([5, 3, 5, 9], dtype=np.uint64)).tolist() == [True, True, False, True]
     assert seen.fresh(np.array([3, 4, 10, 4], dtype=np.uint64)).tolist() == [False, True, True, False]
     assert len(seen) == 5
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=3), st.integers(0, 1)), min_size=1, max_size=20), st.data()
+)
+def test_shared_rows_are_those_with_equal_inputs(rows: list[tuple[list[int], int]], data: st.DataObject) -> None:
+    def of(items: list[tuple[list[int], int]]) -> Split:
+        numbers = Ragged.table(np.asarray([[number] for _, number in items], np.float32))
+        features = Ragged(numbers.values.reshape(-1, 1) / 3, numbers.offsets)
+        return Split({"x": Ragged.of([tokens for tokens, _ in items]), "y": features}, np.arange(len(items)))
+
+    count = data.draw(st.integers(1, len(rows)))
+    assert shared_rows(of(rows[:count]), of(rows)) == count
+    expected = sum(row in rows[count - 1 :] for row in rows)
+    assert shared_rows(of(rows), of(rows[count - 1 :])) == expected

@@ -5,6 +5,7 @@ import lzma
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from archlang.tasks.file import File
@@ -17,6 +18,10 @@ def own(path: Path | str, **others: str) -> File:
     return File(path=str(path), **others)
 
 
+def read(path: Path | str, **others: str) -> None:
+    own(path, **others).generate("train", 0)
+
+
 def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -24,7 +29,11 @@ def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
 
 
 def cells(files: File, split: str) -> list[tuple[tuple[str, ...], ...]]:
-    return [line.cells for line in files.lines(split)]
+    items = files.generate(split, 0)
+    return [
+        (tuple(files.vocabulary[token] for token in items.inputs["x"][row]), (files.class_names[label],))
+        for row, label in enumerate(np.asarray(items.targets).tolist())
+    ]
 
 
 EXPECTED = [(("what", "a", "day"), ("good",)), (("no",), ("bad",))]
@@ -56,20 +65,20 @@ def test_lines_are_equal_in_every_format(tmp_path: Path, name: str, content: byt
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     files = own(put(tmp_path, "a.tsv", "text\tlabel\na\u2028b\x0cc\tgood\n"))
-    assert [line.number for line in files.lines("train")] == [2]
+    assert cells(files, "train") == [(("a", "b", "c"), ("good",))]
 
 
 def test_a_column_splits_a_file(tmp_path: Path) -> None:
-    files = own(put(tmp_path, "a.tsv", "text\tlabel\tsplit\na\tx\ttrain\nb\ty\ttest\nc\tz\ttrain\n"))
+    files = own(put(tmp_path, "a.tsv", "text\tlabel\tsplit\na\tx\ttrain\nb\tx\ttest\nc\tz\ttrain\n"))
     assert files.split_names() == ("train", "test")
-    assert [len(files.lines(split)) for split in files.split_names()] == [2, 1]
+    assert [len(files.generate(split, 0)) for split in files.split_names()] == [2, 1]
 
 
 def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
-    train, test = put(tmp_path, "a.tsv", TSV), put(tmp_path, "b.jsonl", '{"text": "x", "label": 1}\n')
+    train, test = put(tmp_path, "a.tsv", TSV), put(tmp_path, "b.jsonl", '{"text": "no", "label": "bad"}\n')
     files = own(train, valid="", test=str(test))
     assert files.split_names() == ("train", "test")
-    assert cells(files, "test") == [(("x",), ("1",))]
+    assert cells(files, "test") == [(("no",), ("bad",))]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,7 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
 def test_an_error_names_the_line(tmp_path: Path, name: str, content: str, line: int, reason: str) -> None:
     path = put(tmp_path, name, content)
     with pytest.raises(TaskError) as error:
-        own(path).lines("train")
+        read(path)
     assert error.value.message.startswith(f"line {line} of {path}: ")
     assert reason in error.value.message
 
@@ -112,7 +121,7 @@ def test_messages_never_quote_a_file(tmp_path: Path) -> None:
         ("b.tsv", f"text\tlabel\n{secret}"),
     ):
         with pytest.raises(TaskError) as error:
-            own(put(tmp_path, name, content)).lines("train")
+            read(put(tmp_path, name, content))
         assert "root" not in str(error.value).replace(str(tmp_path), "")
 
 
@@ -123,12 +132,12 @@ def test_messages_never_quote_a_file(tmp_path: Path) -> None:
 )
 def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(TaskError, match=r"a\.tsv\.gz cannot be read or decompressed"):
-        own(put(tmp_path, "a.tsv.gz", content)).lines("train")
+        read(put(tmp_path, "a.tsv.gz", content))
 
 
 def test_bytes_that_are_not_utf_8_are_refused_at_their_line(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"^line 2 of \S*a\.tsv: it is not UTF-8 text"):
-        own(put(tmp_path, "a.tsv", b"text\tlabel\n\xff\tx\n")).lines("train")
+        read(put(tmp_path, "a.tsv", b"text\tlabel\n\xff\tx\n"))
 
 
 def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
@@ -136,10 +145,10 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
     (tmp_path / "folder.tsv").mkdir()
     for name in ("gone.tsv", "pipe.tsv", "folder.tsv"):
         with pytest.raises(TaskError, match="is missing, or is not a regular file"):
-            own(tmp_path / name).lines("train")
+            read(tmp_path / name)
     for name in ("a.xls", "a.txt", "a"):
         with pytest.raises(TaskError, match="neither CSV, TSV nor JSONL"):
-            own(put(tmp_path, name, TSV)).lines("train")
+            read(put(tmp_path, name, TSV))
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
@@ -158,15 +167,15 @@ def test_a_file_that_becomes_a_pipe_is_refused_at_once(
     assert cells(own(path), "train") == EXPECTED
     replace()
     with pytest.raises(TaskError, match="is missing, or is not a regular file"):
-        own(path).lines("train")
+        read(path)
 
 
 def test_a_split_column_excludes_further_files(tmp_path: Path) -> None:
     path = put(tmp_path, "a.tsv", "text\tlabel\tsplit\na\tb\ttrain\n")
     with pytest.raises(TaskError, match="has a column `split`, and the recipe names further files"):
-        own(path, test=str(path)).lines("train")
+        read(path, test=str(path))
     with pytest.raises(TaskError, match="no line of .* is in the split `train`"):
-        own(put(tmp_path, "b.tsv", "text\tlabel\tsplit\na\tb\ttest\n")).lines("test")
+        own(put(tmp_path, "b.tsv", "text\tlabel\tsplit\na\tb\ttest\n")).generate("test", 0)
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:

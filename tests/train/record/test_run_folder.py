@@ -7,7 +7,6 @@ import re
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,7 +14,6 @@ import torch
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.task import Kind
-from archlang.train import trainer
 from archlang.train.record import run_folder
 from archlang.train.record.curves import Curves, TrackerWarning
 from archlang.train.record.mistakes import RunError
@@ -26,6 +24,7 @@ from archlang.train.record.summaries import summarize
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.stop import Stop
+from archlang.train.trainer import Trainer
 from tests.tiny_run import StopAfter, Train
 
 CPU = torch.device("cpu")
@@ -413,13 +412,13 @@ def test_a_run_resumes_with_the_threads_that_it_began_with(
 ) -> None:
     folder, before = tmp_path / "run", torch.get_num_threads()
     seen: set[int] = set()
-    asked = trainer._is_stop_asked
+    asked = Trainer.is_stop_asked
 
-    def watching(fabric: Any, stop: Stop) -> bool:  # Any: Fabric takes a second to import
+    def watching(run: Trainer, stop: Stop) -> bool:
         seen.add(torch.get_num_threads())
-        return asked(fabric, stop)
+        return asked(run, stop)
 
-    monkeypatch.setattr(trainer, "_is_stop_asked", watching)
+    monkeypatch.setattr(Trainer, "is_stop_asked", watching)
     try:
         for threads, expected in ((1, 1), (2, 1)):
             seen.clear()

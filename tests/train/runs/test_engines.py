@@ -82,6 +82,58 @@ def test_a_process_that_dies_fails_only_its_own_point(program: Path, points: tup
     assert all((point.folder / "results.json").exists() for point in points[1:])
 
 
+def test_a_point_whose_process_dies_resumes_as_often_as_it_may(program: Path, points: tuple[Point, ...]) -> None:
+    longer = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "400"}))
+
+    def kill() -> None:
+        wait_for(longer.folder / "checkpoints" / "step-00000040")
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    (result,) = make_engine("local", 1, retries=1).run([longer], lambda: False)
+    killer.join()
+    assert (result.error, result.stopped) == ("", False)
+    assert result.seconds > 0
+    assert (longer.folder / "results.json").exists()
+
+
+def children(process: int) -> list[int]:
+    return [int(text) for text in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@installed("submitit")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_job_at_its_time_limit_is_saved_and_queued_again(
+    program: Path, points: tuple[Point, ...], tmp_path: Path
+) -> None:
+    longer = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "1500"}))
+
+    def reach_time_limit() -> None:
+        wait_for(longer.folder / "checkpoints" / "step-00000150")
+        for controller in children(os.getpid()):
+            for task in children(controller):
+                os.kill(task, signal.SIGUSR2)
+
+    watcher = threading.Thread(target=reach_time_limit)
+    watcher.start()
+    (result,) = make_engine("slurm", 1, {"cluster": "local"}).run([longer], lambda: False)
+    watcher.join()
+    assert (result.error, result.stopped) == ("", False)
+    (log,) = (longer.folder.parent / ".jobs").glob("*_0_log.err")
+    assert "this job is timed-out" in log.read_text()
+    assert_equals_solo_run(longer, tmp_path)
+
+
+def test_the_time_of_a_point_that_waits_in_a_queue_begins_when_it_runs(points: tuple[Point, ...]) -> None:
+    waiting = engines._QueuedPoint.of(replace(points[0], deadline=time.time() + 0.5))
+    time.sleep(0.6)
+    result = waiting()
+    assert (result.error, result.stopped) == ("", False)
+
+
 def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
     program: Path, points: tuple[Point, ...]
 ) -> None:

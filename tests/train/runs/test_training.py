@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import evaluations_since_best, ranking
+from archlang.train.trainer import Interval, evaluations_since_best, ranking
 from tests.sampling import one_in
 from tests.tiny_run import Train
 
@@ -70,6 +71,15 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
     assert contents(tmp_path / "a") == contents(finished_run)
     train(tmp_path / "b", seed="2")
     assert losses(tmp_path / "b") != losses(finished_run)
+
+
+def test_steps_that_are_computed_again_do_not_change_a_run(program: Path, tmp_path: Path, finished_run: Path) -> None:
+    training.train(plan_recipe(program), tmp_path / "b", device="cpu", remat=True)
+    assert contents(tmp_path / "b") == contents(finished_run)
+    text = program.read_text().replace("repeat steps halting h by token_halt {", "if steps > 0 {")
+    program.write_text(text.replace(", ponder = 0.01", "").replace("h <- h +", "y = h +"))
+    with pytest.raises(RunError, match="`tiny` has no `stack` or `repeat`"):
+        training.train(plan_recipe(program), tmp_path / "c", device="cpu", remat=True)
 
 
 def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path, finished_run: Path) -> None:
@@ -159,6 +169,31 @@ def test_a_killed_run_resumes_as_if_it_had_not_been_killed(
 def test_a_killed_run_with_noise_resumes_in_each_precision(precision: str, program: Path, tmp_path: Path) -> None:
     program.write_text(program.read_text().replace("dropout[0.1](feedforward[8](norm(h)))", "noise[0.5](norm(h))"))
     assert_killed_equals_uninterrupted(plan_recipe(program), tmp_path, (EagerStep, "take", 25), precision=precision)
+
+
+@pytest.mark.parametrize(
+    ("save", "seconds_unsaved", "moment", "resumed_at"),
+    [
+        (7, 60.0, (EagerStep, "take", 20), 14),
+        (timedelta(0), 60.0, (EagerStep, "take", 20), 19),
+        (timedelta(hours=1), 60.0, (EagerStep, "take", 20), 10),
+        (timedelta(hours=1), 60.0, (trainer, "evaluate", 3), 10),
+        (timedelta(hours=1), 0.0, (trainer, "evaluate", 3), 20),
+    ],
+)
+def test_a_killed_run_loses_at_most_what_lies_between_two_saves_and_a_long_evaluation_no_step(
+    save: Interval, seconds_unsaved: float, moment: tuple[object, str, int], resumed_at: int,
+    program: Path, tmp_path: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def train(folder: Path) -> evaluation.Result:
+        return training.train(plan_recipe(program), folder, device="cpu", save=save)
+
+    monkeypatch.setattr(trainer, "_SECONDS_UNSAVED", seconds_unsaved)
+    train_and_die(train, tmp_path / "killed", *moment)
+    assert max(steps(tmp_path / "killed")) == resumed_at
+    train(tmp_path / "killed")
+    names = ("metrics.jsonl", "results.json", "checkpoints/step-00000040/weights.safetensors")
+    assert all(contents(tmp_path / "killed")[name] == contents(finished_run)[name] for name in names)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -316,7 +351,11 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
     }  # fmt: skip
     timings = lines(finished_run, "timings.jsonl")
     assert len(timings) == len(lines(finished_run))
-    assert all(0 <= line["spared"] <= 1 for line in timings if "steps_per_second" in line)
+    of_steps = [line for line in timings if "steps_per_second" in line]
+    assert all(0 <= line["spared"] <= 1 for line in of_steps)
+    # A batch has 8 samples, the last of an epoch fewer, and a sample has 4 to 6 tokens.
+    assert max(line["samples_per_second"] / line["steps_per_second"] for line in of_steps) == pytest.approx(8)
+    assert all(3.9 < line["tokens_per_second"] / line["samples_per_second"] < 6.1 for line in of_steps)
     assert any((finished_run / "tensorboard").iterdir())
 
 

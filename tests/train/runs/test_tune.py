@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from archlang.disk.folder import Folder
 from archlang.errors import MachineError
 from archlang.plan.from_file import plan_search
 from archlang.plan.search import SearchPlan
 from archlang.train.record.mistakes import RunError, RunMachineError
-from archlang.train.record.reading import read_record
+from archlang.train.record.reading import LOCK, read_record
 from archlang.train.record.schemas import RunRecord
+from archlang.train.runs import training
 from archlang.train.runs.points import Point, PointResult, run_point
+from tests.tiny_run import StopAfter
 
 tune = pytest.importorskip("archlang.train.runs.tune")
 pytest.importorskip("optuna", reason="optuna is not installed")
@@ -78,11 +81,25 @@ def test_looking_at_a_study_that_runs_changes_nothing_and_a_second_search_is_ref
     beside = tune.Tuning(search, tmp_path / "study", device="cpu")
     assert list(beside.run(0, InProcess(), lambda: False)) == []
     assert len(beside.trials()) == 1
+    assert [trial.number for trial in beside.running()] == [1]
     with pytest.raises(RunError, match="another process searches in"):
         next(beside.run(1, InProcess(), lambda: False))
     tuning._study.tell(tuning._running.pop(running.folder), 0.5)
     assert len(list(trials)) == 1
     assert len(tuning.trials()) == 3
+    assert beside.running() == []
+
+
+def test_a_trial_whose_run_another_process_still_trains_has_not_failed(search: SearchPlan, tmp_path: Path) -> None:
+    tuning = tune.Tuning(search, tmp_path / "study", device="cpu")
+    interrupted = next(tuning._points(1))
+    assert training.train(interrupted.plan, interrupted.folder, device="cpu", stop=StopAfter(2)).stopped
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu")
+    with Folder.open(interrupted.folder) as folder, folder.lock(LOCK):
+        ((trial, result),) = reopened.run(1, InProcess(), lambda: False)
+    assert (trial.value, result.is_elsewhere) == (None, True)
+    assert len(list(reopened.run(1, InProcess(), lambda: False))) == 1
+    assert len(reopened.trials()) == 1
 
 
 def test_a_study_has_one_recipe_for_all_trials(program: Path, search: SearchPlan, tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
-"""Claims about bodies of loops that torch compiles: their results do not change."""
+"""Claims about bodies of loops that torch compiles, or that keep nothing: their results do not change."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend import Architecture
+from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from tests.closeness import close
 from tests.conftest import Compiled
+from tests.shipped_models import SHIPPED, drawn_fields, shipped_model
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -30,7 +33,7 @@ model looping[d = 8](x: tokens[n]) -> logits[classes] {
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_compiled_bodies_have_the_same_outputs_and_gradients(compiled: Compiled) -> None:
+def test_loop_bodies_have_the_same_outputs_and_gradients(compiled: Compiled) -> None:
     module = compiled(PROGRAM).double()
     x, lengths = torch.randint(0, 11, (3, 9)), torch.tensor([9, 4, 7])
     results = []
@@ -76,3 +79,32 @@ def test_a_linear_recurrence_divides_a_body_once_for_all_lengths(compiled: Compi
     assert 1 < counts[0] <= 4
     assert counts[1] <= 8
     assert counts[2] == counts[1]
+
+
+def kept_and_gradients(module: Architecture, fields: list[Tensor]) -> tuple[int, list[Tensor]]:
+    """Returns how many numbers a training step keeps until backward, and its results and gradients."""
+    kept: dict[int, int] = {}
+
+    def keep(value: Tensor) -> Tensor:
+        kept[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        return value
+
+    module.zero_grad()
+    torch.manual_seed(1)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+        result = module(*fields)
+    (result.square().sum() + module.ponder).backward()
+    gradients = [weight.grad for weight in module.parameters() if weight.grad is not None]
+    return sum(kept.values()), [result.detach(), *(gradient.clone() for gradient in gradients)]
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_bodies_that_keep_only_states_have_the_same_gradients_bit_for_bit(name: str) -> None:
+    module = shipped_model(name).train()
+    fields = drawn_fields(module)
+    kept, expected = kept_and_gradients(module, fields)
+    count = rematerialize_bodies(module)
+    less, results = kept_and_gradients(module, fields)
+    assert all(map(torch.equal, results, expected))
+    assert len(results) == len(expected)
+    assert less < kept or not count
