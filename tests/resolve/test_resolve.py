@@ -168,7 +168,7 @@ def test_a_model_that_could_not_be_read_is_not_reported_as_missing(tmp_path: Pat
         ("layer_norm", "here it is called `norm`"),
         ("LayerNorm", "here it is called `norm`"),
         ("cat", "here it is called `concat`"),
-        ("atan", "`archlang blocks` lists the library; `use` brings in the blocks of another file"),
+        ("einsum", "`archlang blocks` lists the library; `use` brings in the blocks of another file"),
         ("nrom", "did you mean `norm`?"),
     ],
 )
