@@ -18,7 +18,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
-    from archlang.reports.inspection.inspection import Inspection
+    from archlang.reports.inspection.inspect import Inspection
     from archlang.train.runs.prediction import Prediction
 
 _MOST_ANSWERS = 12  # printed

@@ -18,9 +18,8 @@ from archlang.errors import ProgramError
 from archlang.errors.source import Source
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
+from archlang.reports.inspection.inspect import Inspection, item_batch, source_lines, typed_input
 from archlang.reports.inspection.inspect import inspect as inspect_batch
-from archlang.reports.inspection.inspect import item_batch, source_lines, typed_input
-from archlang.reports.inspection.inspection import Inspection
 from archlang.reports.pictures.formats import print_svg
 from archlang.reports.pictures.picture import draw
 from archlang.reports.run_report import RunReport

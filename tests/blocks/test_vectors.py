@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from math import pi, prod, sqrt
+from math import ceil, floor, pi, prod, sqrt
 from typing import Any
 
 import pytest
@@ -110,6 +110,9 @@ ACTIVATIONS: list[tuple[nn.Module, Callable[[Tensor], Tensor]]] = [
     (activations.Abs(d=4), lambda x: x * x.sign()),
     (activations.Log(floor=0.3, d=4), lambda x: torch.where(x > 0.3, x, 0.3).log()),
     (activations.Clamp(low=-0.4, high=0.3, d=4), lambda x: torch.where(x < -0.4, -0.4, torch.where(x > 0.3, 0.3, x))),
+    (activations.Sin(d=4), lambda x: torch.exp(1j * x).imag),
+    (activations.Cos(d=4), lambda x: torch.exp(1j * x).real),
+    (activations.Sqrt(floor=0.3, d=4), lambda x: torch.where(x > 0.3, x, 0.3) ** 0.5),
 ]
 PAIRS: dict[str, Callable[[int, int], int]] = {
     "add": lambda i, j: i + j, "subtract": lambda i, j: i - j, "less": lambda i, j: i < j,
@@ -232,6 +235,22 @@ def test_a_comparison_is_1_where_it_holds() -> None:
     assert Equal(to=0.0, d=2)(x).tolist() == [[[0, 1], [0, 0]]]
     assert Equal(to=2.0, d=2)(x[:, 1]).tolist() == [[0, 1]]
     assert Greater(than=0.0, d=2)(x.double()).dtype is torch.float64
+
+
+@pytest.mark.parametrize(
+    ("block", "function"),
+    [
+        (activations.Floor, floor),
+        (activations.Ceil, ceil),
+        (activations.Round, round),
+        (activations.Sign, lambda x: (x > 0) - (x < 0)),
+    ],
+)
+def test_steps_have_no_gradient(block: type[nn.Module], function: Callable[[float], int]) -> None:
+    numbers = [-2.5, -1.2, -0.5, 0.0, 0.4, 0.5, 1.5, 2.7]
+    y = block(d=8)(torch.tensor([numbers], requires_grad=True))
+    assert y.tolist() == [[function(number) for number in numbers]]
+    assert not y.requires_grad
 
 
 def test_a_detached_value_is_equal_without_a_gradient() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
-from archlang.plan.plan import Plan
-from archlang.plan.table import TablePlan
+from archlang.plan.plan import Plan, TablePlan
 from archlang.plan.variations import read_table
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Row, Table
