@@ -13,7 +13,7 @@ from archlang.backend.kernels.derivatives import plain_gradients
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import DerivativeError, scaled_dot_product_attention
 from archlang.backend.kernels.triangle import lower_triangle
-from tests.closeness import close
+from tests.closeness import close, same_gradients
 
 NO_GPU = not torch.cuda.is_available()
 CAUSAL = torch.ones(4, 4, dtype=torch.bool).tril()
@@ -39,10 +39,7 @@ def test_weights_and_gradients_are_those_of_the_plain_form_bit_for_bit(allowed: 
     assert plain.grad_fn is not None
     assert weights.grad_fn is not None
     assert plain.grad_fn.name() != weights.grad_fn.name()
-    assert torch.equal(weights, plain)
-    gradient = torch.randn_like(weights)
-    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
-    assert torch.equal(ours, plainly)
+    same_gradients(weights, plain, [logits], tolerance=0)
 
 
 def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: Tensor) -> None:
@@ -74,11 +71,7 @@ def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
     logits, allowed = scores(torch.bfloat16).detach().to(device).requires_grad_(), CAUSAL.to(device)
     with torch.autocast(device, torch.bfloat16):
         weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
-    assert weights.dtype == plain.dtype
-    gradient = torch.randn_like(weights)
-    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
-    assert ours.dtype == torch.bfloat16
-    close(ours, plainly)
+    same_gradients(weights, plain, [logits], tolerance=0)
 
 
 @pytest.mark.parametrize("first_row", [-1, 0, 7, 20])
@@ -88,10 +81,7 @@ def test_the_softmax_of_rows_up_to_the_diagonal_is_that_with_a_mask(first_row: i
     logits.data[:, :, -1] = torch.nan if first_row < 0 else 0
     allowed = torch.ones(64, columns, dtype=torch.bool).tril(first_row)[:3]
     rows = logits[:, :3]
-    ours, plainly = causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1)
-    assert torch.equal(ours, plainly)
-    gradient = torch.randn_like(ours)
-    assert torch.equal(*(torch.autograd.grad(result, logits, gradient)[0] for result in (ours, plainly)))
+    same_gradients(causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1), [logits], tolerance=0)
 
 
 @pytest.mark.parametrize("axis", [1, 2])
@@ -99,10 +89,7 @@ def test_a_softmax_over_another_axis_is_that_of_the_transpose(axis: int) -> None
     logits = torch.randn(2, 4, 4, 4, requires_grad=True)
     expected = masked_softmax(logits.transpose(axis, -1), CAUSAL).transpose(axis, -1)
     weights = masked_softmax(logits, CAUSAL.expand_as(logits).transpose(axis, -1), axis)
-    close(weights, expected)
-    gradient = torch.randn_like(weights)
-    ours, transposed = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, expected))
-    close(ours, transposed)
+    same_gradients(weights, expected, [logits], tolerance=1e-6)
 
 
 def test_a_softmax_over_all_keys_is_torch_s() -> None:
@@ -167,9 +154,7 @@ def test_results_and_gradients_are_those_of_the_fused_kernel(mask: Tensor | None
     )
     assert theirs.grad_fn is not None
     assert theirs.grad_fn.name().startswith("ScaledDotProduct")
-    assert torch.equal(ours, theirs)
-    for our, their in zip(*(torch.autograd.grad(result.sum(), leaves) for result in (ours, theirs)), strict=True):
-        assert torch.equal(our, their)
+    same_gradients(ours, theirs, leaves, tolerance=0)
 
 
 @pytest.mark.parametrize(("mask", "causal"), OPTIONS)
