@@ -37,7 +37,7 @@ _OTHER_COUNTS = (1, 2, 0)
 _LARGE = 16
 _FLOATS = (0.5,)
 # The search gives up after this many combinations of statics and sizes.
-_MOST_TRIES = 5000
+_MOST_TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False)
