@@ -12,8 +12,7 @@ from rich.console import RenderableType
 from archlang.plan.plan import TablePlan
 from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart
 from archlang.reports.html import render
-from archlang.reports.result_table import ResultTable
-from archlang.reports.table_formats import terminal_table
+from archlang.reports.result_table import ResultTable, terminal_table
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import read_record, read_results
 from archlang.train.record.schemas import DATA, DataRecord, Results
