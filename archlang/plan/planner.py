@@ -66,7 +66,7 @@ class Planner:
         check_claims(self.recipe, measures)
         if plan is not None and measures is not None:
             check_claimed_groups(self.recipe, measures)
-        rules.check_replaced_symbols(self.recipe, self.varied)
+        rules.check_claimed_symbols(self.recipe)
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"
