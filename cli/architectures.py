@@ -139,8 +139,8 @@ def summary(
 
     Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
-    numbers as training keeps until backward. If tokens can be decoded, the last line says what each next one needs:
-    keys, values and states.
+    numbers as training keeps until backward. If tokens can be decoded, a line says what the next one needs of those
+    before: keys, values and states.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
@@ -184,7 +184,7 @@ def summary(
             total = (costs.flops + costs.idle_flops) * batch
             console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
     if state is not None:
-        console.out.write(f"decoding keeps {state} numbers of a sample from token to token")
+        console.out.write(f"the next token needs {state} numbers of the positions before it")
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}
     for what, blocks in missing.items():
         if blocks:

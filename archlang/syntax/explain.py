@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from archlang.errors import Diagnostic
 from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
@@ -16,11 +14,7 @@ from archlang.syntax.grammar import spellings
 from archlang.syntax.mistakes import quoted
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
-from archlang.syntax.tokens import BINDERS, CLOSERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS
-from archlang.syntax.units import closers
-
-if TYPE_CHECKING:
-    from lark import Token
+from archlang.syntax.tokens import BINDERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, closers
 
 # Signs and words that a value follows.
 _UNFINISHED = frozenset(
@@ -153,16 +147,6 @@ def _pipe_before(place: Place) -> Span | None:
     return None
 
 
-def open_brackets(tokens: list[Token]) -> list[Token]:
-    opened: list[Token] = []
-    for token in tokens:
-        if token in ("(", "["):
-            opened.append(token)
-        elif token in (")", "]") and opened:
-            opened.pop()
-    return opened
-
-
 def _unapplied(place: Place) -> Diagnostic | None:
     """A name after a block, as in `y = norm h`."""
     token, code = place.token, place.before
@@ -175,13 +159,10 @@ def _unapplied(place: Place) -> Diagnostic | None:
     is_called = name.type in ("NAME", "DOTTED") and name not in _NO_BLOCKS and not place.is_bound(name)
     if index < 1 or not is_called or token.line != name.line or code[index - 1] not in _BEFORE_CALLS:
         return None
-    opened, closer = open_brackets(code), ""
-    for each in place.rest:
-        if each in ("(", "["):
-            opened.append(each)
-        elif each in (")", "]") and (not opened or opened.pop() != CLOSERS[each]):
-            closer = str(each)
-            break
+    around = [*code, *place.rest]
+    closed = {*closers(around, ("LPAR", "LSQB")).values()}
+    others = (each for number, each in enumerate(around) if number not in closed and number >= len(code))
+    closer = next((str(each) for each in others if each in (")", "]")), "")
     block = Span(place.source, name.start_pos or 0, code[-1].end_pos or 0)
     return mistakes.application_without_brackets(block, place.token_span, closer)
 

@@ -10,11 +10,11 @@ from archlang.errors.log import MOST_ERRORS
 from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
-from archlang.syntax.explain import explain, explain_end, open_brackets
+from archlang.syntax.explain import explain, explain_end
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
-from archlang.syntax.stack import Stack, terminal
-from archlang.syntax.tokens import CLAUSE_WORDS
+from archlang.syntax.stack import Stack
+from archlang.syntax.tokens import CLAUSE_WORDS, unclosed
 from archlang.syntax.units import OddBrace
 
 if TYPE_CHECKING:
@@ -104,24 +104,13 @@ class Feed:
             return
         self._report(explain_end(self._place(tokens, len(tokens)), phrases))
 
-    def report_unclosed(self) -> None:
-        """Reports the innermost bracket that is open."""
-        depth = 0
-        for value in reversed(self.stack.values):
-            kind = terminal(value)
-            depth += (kind in ("RPAR", "RSQB")) - (kind in ("LPAR", "LSQB"))
-            if depth < 0:
-                self._report_bracket(value)
-                return
-
     def report_odd_bracket(self, tokens: list[Token]) -> bool:
         """Reports the last bracket of a unit that is not closed; returns whether there is one."""
-        opened = open_brackets(tokens)
-        if opened:
-            self._report_bracket(opened[-1])
+        if opened := unclosed(tokens):
+            self.report_bracket(opened[-1])
         return bool(opened)
 
-    def _report_bracket(self, opener: Token) -> None:
+    def report_bracket(self, opener: Token) -> None:
         if opener.start_pos == opener.end_pos:
             return  # one that the text lacks
         inside = self._inside(opener)
@@ -148,12 +137,16 @@ class Feed:
             inside.append(token)
         return inside
 
+    def report_extra(self, closer: Token) -> None:
+        """Reports a closing bracket that nothing opens."""
+        self._report(mistakes.unmatched_closer(self.span(closer), None))
+
     def _report_odd(self, odd: list[OddBrace]) -> None:
         for each in odd:
             if each.brace == ":":
                 self._report(mistakes.colon_for_brace(self.span(each.brace)))
             elif each.brace == "}":
-                self._report(mistakes.unmatched_closer(self.span(each.brace), None))
+                self.report_extra(each.brace)
             else:
                 noticed = self._end_of_text() if each.noticed is None else self.span(each.noticed)
                 self._report(mistakes.unclosed_bracket(self.span(each.brace), noticed))
@@ -168,6 +161,9 @@ class Feed:
         token = tokens[index] if index < len(tokens) else self._after(tokens[-1])
         after = self._after(tokens[-1])
         return Place(self._source, tokens[:index], token, tokens[index:], after, self.stack, self._is_recipe)
+
+    def before(self, token: Token) -> Token:
+        return self._tokens[max(0, bisect_left(self._starts, token.start_pos or 0) - 1)]
 
     def _after(self, token: Token) -> Token | None:
         index = bisect_left(self._starts, token.end_pos or 0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, OPENERS
+from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, OPENERS, closers
 from archlang.syntax.units import is_first, is_word
 
 if TYPE_CHECKING:
@@ -18,79 +17,73 @@ _BINDS = (":", "=")
 _KINDS = ("int", "float", "bool", "symbol")
 _BRACKETS = {"[": "LSQB", "(": "LPAR", "]": "RSQB", ")": "RPAR"}
 # Signs in place of `->`.
-_ARROWS = (":", "-", "=", "<-")
+_ARROWS = ("->", ":", "-", "=", "<-")
 
 
-class _Piece(NamedTuple):
-    """The tokens of a bracket that is opened (`(`, `[`) or closed (`)`), a parameter, a `,`, a `result` or a `clause`.
-    The token of an opening bracket that the text lacks is the next one."""
-
-    kind: str
-    tokens: list[Token]
+def _is_clause(tokens: list[Token], index: int) -> bool:
+    token, following = tokens[index], tokens[index + 1 : index + 2]
+    is_free = following not in ([":"], ["="], [","])
+    return token in CLAUSE_WORDS and is_free and (is_first(tokens, index) or token in ("where", "python"))
 
 
-def _pieces(tokens: list[Token]) -> Iterator[_Piece]:
-    """Yields the pieces of a header after its name."""
-    current = _Piece("", [])
-    bracket, depth, column, openers = "", 0, 1, _openers_of(tokens)
-    for index, token in enumerate(tokens):
-        following = tokens[index + 1] if index + 1 < len(tokens) else None
-        first = is_first(tokens, index)
-        begins = is_word(token) and following in _BINDS
-        if bracket and depth and first and (begins or token in (")", "]")) and (token.column or 0) <= column:
-            depth = 0  # a bracket of the parameter before is not closed
-        is_clause = (
-            token in CLAUSE_WORDS and following not in (*_BINDS, ",") and (first or token in ("where", "python"))
-        )
-        if bracket and ((token == "->" and depth == 0) or (is_clause and first)):
-            bracket = ""
-        opener = openers[index]
-        if not bracket and current.kind not in ("result", "clause") and (begins or (token == ":" and opener == "[")):
-            bracket = opener or ("[" if index + 2 < len(tokens) and tokens[index + 2] in _KINDS else "(")
-            yield from (current, _Piece(bracket, [token]))
-            current = _Piece("parameter", [])
-        is_static = following == "=" or (index + 2 < len(tokens) and tokens[index + 2] in _KINDS)
-        if bracket == "[" and depth == 0 and first and begins and opener == "(" and not is_static:
-            yield from (current, _Piece("(", [token]))  # `](` is missing
-            bracket, current = "(", _Piece("parameter", [])
-        if bracket == "[" and depth == 0 and token == "(" and tokens[index + 2 : index + 3] == [":"]:
-            yield from (current, _Piece("(", [token]))  # `]` is missing
-            bracket, current = "(", _Piece("parameter", [])
-            continue
-        if bracket and depth == 0 and (token in (",", ")", "]") or (first and begins and current.tokens)):
-            yield current
-            current = _Piece("parameter", [])
-            if token in (",", ")", "]"):
-                yield _Piece("," if token == "," else ")", [token])
-                bracket = bracket if token == "," else ""
-                continue
-        if bracket:
-            depth += (token in OPENERS) - (token in (")", "]", "}"))
-            if not current.tokens:
-                column = token.column if first and token.column else column
-        elif token in ("[", "(") and current.kind not in ("result", "clause"):
-            yield current
-            yield _Piece(token, [token])
-            bracket, depth, current = str(token), 0, _Piece("parameter", [])
-            continue
-        elif token == "->" or is_clause or (token in _ARROWS and current.kind not in ("result", "clause")):
-            yield current
-            current = _Piece("clause" if is_clause else "result", [])
-        current.tokens.append(token)
-    yield current
+def _begins_parameter(tokens: list[Token], index: int) -> bool:
+    return is_word(tokens[index]) and tokens[index + 1 : index + 2] in ([":"], ["="])
 
 
-def _openers_of(tokens: list[Token]) -> list[str]:
-    """Returns for each token the opening bracket that the tokens from it on lack, which close it; empty if none."""
-    closers: list[str] = []
-    openers = []
-    for token in reversed(tokens):
-        if token in (")", "]"):
-            closers.append(str(token))
-        elif token in ("(", "[") and closers:
-            closers.pop()
-        openers.append(CLOSERS[closers[-1]] if closers else "")
-    return openers[::-1]
+def _pieces(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
+    """Yields the pieces of a header after its name with their kinds: a list (`[` or `(`), the result (`->`), clauses,
+    or what is none of them."""
+    pairs, start, kind, index = closers(tokens, ("LPAR", "LSQB")), 0, "", 0
+    while index < len(tokens):
+        token, opener = tokens[index], ""
+        if kind not in ("->", "clause"):
+            opener = str(token) if token in ("(", "[") else _missing_opener(tokens, index, pairs)
+        is_result = token == "->" or (token in _ARROWS and kind not in ("->", "clause"))
+        begun = opener or ("clause" if _is_clause(tokens, index) else "->" if is_result else "")
+        if begun:
+            if index > start:
+                yield kind, tokens[start:index]
+            start, kind = index, begun
+        end = _end_of_list(tokens, index, opener, pairs) if opener else pairs.get(index, index) + 1
+        if opener:
+            yield opener, tokens[index:end]
+            start, kind = end, ""
+        index = end
+    if tokens[start:]:
+        yield kind, tokens[start:]
+
+
+def _closer_after(tokens: list[Token], index: int, pairs: dict[int, int]) -> str:
+    """Returns the closing bracket, or the `->`, after a token whose opening bracket is not after it."""
+    closed = {*pairs.values()}
+    rest = (token for place, token in enumerate(tokens) if place > index and place not in closed)
+    return next((str(token) for token in rest if token in (")", "]", "->")), "")
+
+
+def _missing_opener(tokens: list[Token], index: int, pairs: dict[int, int]) -> str:
+    """Returns the bracket that is missing before a parameter; empty if there is no parameter."""
+    closer = _closer_after(tokens, index, pairs)
+    if not _begins_parameter(tokens, index):
+        return "[" if tokens[index] == ":" and closer == "]" else ""
+    is_static = tokens[index + 1] == "=" or (tokens[index + 2 : index + 3] and tokens[index + 2] in _KINDS)
+    return CLOSERS.get(closer) or ("[" if is_static else "(")
+
+
+def _end_of_list(tokens: list[Token], index: int, opener: str, pairs: dict[int, int]) -> int:
+    """Returns where a list ends: after its bracket, or before what cannot stand in it if it is not closed."""
+    start = index
+    index = pairs.get(index, index + 1) if tokens[index] == opener else index
+    while index < len(tokens):
+        token = tokens[index]
+        if token in (")", "]") and tokens[index + 1 : index + 2] != [","]:
+            return index + 1
+        is_input = index > start and is_first(tokens, index) and _begins_parameter(tokens, index)
+        is_input = is_input and _closer_after(tokens, index, pairs) == ")"
+        is_next_list = opener == "[" and ((token == "(" and tokens[index + 2 : index + 3] == [":"]) or is_input)
+        if token == "->" or (_is_clause(tokens, index) and is_first(tokens, index)) or is_next_list:
+            break
+        index = pairs.get(index, index) + 1
+    return index
 
 
 class Header:
@@ -100,11 +93,7 @@ class Header:
         self._feed = feed
         self._stack = feed.stack
         self._tokens = tokens
-        self._end = tokens[-1].end_pos or 0
         self._is_extern = not has_body
-        self._starts = [token.start_pos or 0 for token in tokens]
-        # The size of the stack before the last parameter, or after its bracket.
-        self._last = 0
 
     def read(self) -> None:
         """Reads the words and the name, then piece by piece, and completes what is missing."""
@@ -119,10 +108,17 @@ class Header:
             self._feed.report_incomplete(self._tokens[:count])
         if len(self._stack.values) == count:
             self._stack.put("NAME", "", place, place)
-        for piece in _pieces(rest):
-            if piece.tokens:
-                self._read_piece(piece)
-        self._complete()
+        for kind, tokens in _pieces(rest):
+            if kind in ("[", "("):
+                self._read_list(kind, tokens)
+            elif kind == "->":
+                self._read_result(tokens)
+            elif kind:
+                self._read_clause(tokens)
+            else:
+                self._feed.report_unexpected(tokens, 0)
+        if self._stack.way_to(end := "$END" if self._is_extern else "LBRACE"):
+            self._reach(end, [])
 
     def _read_words(self) -> int:
         words = 2 if self._tokens[0] == "extern" else 1
@@ -130,93 +126,84 @@ class Header:
             self._stack.feed(token)
         return words
 
-    def _read_piece(self, piece: _Piece) -> None:
-        place = piece.tokens[0].start_pos or 0
-        if piece.kind in ("[", "("):
-            self._open(piece)
-        elif piece.kind == "parameter":
-            self._read_parameter(piece.tokens, place)
-        elif piece.kind == ",":
-            if self._stack.accepts("COMMA"):
-                self._stack.feed(piece.tokens[0])
-        elif piece.kind == ")":
-            self._close(piece.tokens[0])
-        elif piece.kind == "result":
-            self._read_result(piece.tokens, place)
-        elif piece.kind == "clause":
-            self._read_clause(piece.tokens, place)
-        else:
-            self._feed.feed(piece.tokens, ())
+    def _reach(self, kind: str, tokens: list[Token]) -> bool:
+        """Puts what is missing before some tokens, the first of which has a kind; returns whether they can follow."""
+        way = self._stack.way_to(kind)
+        if way is None or (way and not self._feed.mistakes):
+            self._report_missing(tokens)
+        place = tokens[0].start_pos or 0 if tokens else self._tokens[-1].end_pos or 0
+        self._stack.complete(kind, place)
+        return self._stack.accepts(kind, settles=True)
 
-    def _open(self, piece: _Piece) -> None:
-        kind = _BRACKETS[piece.kind]
-        token = piece.tokens[0]
-        is_missing = token != piece.kind
-        if piece.kind == "(" and self._stack.bracket_around() == "[":
-            self._complete_bracket(token.start_pos or 0)
-        elif is_missing and not self._feed.mistakes and (before := self._before(token)).line != token.line:
-            self._feed.report_incomplete([before])
-        elif not self._stack.accepts(kind) or (is_missing and not self._feed.mistakes):
-            self._feed.report_unexpected(piece.tokens, 0)
-        if self._stack.accepts(kind):
-            end = token.start_pos or 0 if is_missing else token.end_pos or 0
-            self._stack.put(kind, piece.kind, token.start_pos or 0, end)
-            self._last = len(self._stack.values)
-
-    def _read_parameter(self, tokens: list[Token], place: int) -> None:
-        bracket = self._stack.bracket_around()
-        if not bracket:
+    def _report_missing(self, tokens: list[Token]) -> None:
+        """Reports what is missing before some tokens, or at the end of the header."""
+        before = self._feed.before(tokens[0]) if tokens else self._tokens[-1]
+        if tokens and before.line == tokens[0].line:
             self._feed.report_unexpected(tokens, 0)
+        else:
+            self._feed.report_incomplete([before])
+
+    def _read_list(self, opener: str, tokens: list[Token]) -> None:
+        if not self._reach(_BRACKETS[opener], tokens):
             return
-        closer = _BRACKETS[OPENERS[bracket]]
-        if not self._stack.accepts("NAME") and self._stack.accepts("COMMA"):
-            self._feed.report_incomplete([self._before(tokens[0])])
-            self._stack.cut(self._last)  # the parameter before may be cut, too
-            self._put_parameter(bracket, place)
-            self._stack.put("COMMA", ",", place, place)
-        self._stack.accepts("NAME", settles=True)
-        size = self._last = len(self._stack.values)
+        first, closer = tokens[0], OPENERS[opener]
+        is_written = first == opener
+        if not is_written:
+            self._report_missing(tokens)
+        start, end = first.start_pos or 0, first.end_pos or 0
+        self._stack.put(_BRACKETS[opener], opener, start, end if is_written else start)
+        pairs = closers(tokens, ("LPAR", "LSQB"))
+        is_inner = next((place for place, end in pairs.items() if end == len(tokens) - 1), 0)
+        is_closed = tokens[-1] in (")", "]") and not is_inner
+        inside = tokens[is_written : len(tokens) - is_closed]
+        closed = {*closers(inside, ("LPAR", "LSQB")).values()}
+        for extra in (each for place, each in enumerate(inside) if each in (")", "]") and place not in closed):
+            self._feed.report_extra(extra)
+            inside = [each for each in inside if each is not extra]
+        for number, part in enumerate(_parts(inside)):
+            self._read_parameter(part, _BRACKETS[closer], number == 0)
+        last = tokens[-1]
+        if is_closed and last != closer:
+            self._feed.report_unexpected([last], 0)
+        if not is_closed and not self._feed.has_mistake(last) and is_written:
+            self._feed.report_bracket(first)
+        self._reach(_BRACKETS[closer], tokens[-1:])
+        end = last.end_pos or 0
+        self._stack.put(_BRACKETS[closer], closer, end - is_closed, end)
+
+    def _read_parameter(self, tokens: list[Token], closer: str, is_first: bool) -> None:
+        start = tokens[0].start_pos or 0
+        if tokens[0] == ",":
+            if self._reach("COMMA", tokens):
+                self._stack.feed(tokens[0])
+            if not (tokens := tokens[1:]):
+                return
+        elif not is_first:
+            if self._stack.accepts("COMMA"):
+                self._report_missing(tokens)
+            self._reach("COMMA", tokens)
+            self._stack.put("COMMA", ",", start, start)
+        size = len(self._stack.values)
         if not self._feed.feed(tokens, (closer,), settles=False) or self._feed.report_odd_bracket(tokens):
             self._stack.cut(size)
-            self._put_parameter(bracket, place)
+            self._stack.put("NAME", "", start, start)
 
-    def _put_parameter(self, bracket: str, place: int) -> None:
-        rest = [("EQUAL", "="), ("MISSING", "")] if bracket == "[" else [("COLON", ":"), ("NAME", "")]
-        if self._stack.accepts("COMMA"):
-            self._stack.put("COMMA", ",", place, place)
-        for kind, text in (("NAME", ""), *rest):
-            self._stack.put(kind, text, place, place)
-
-    def _close(self, token: Token) -> None:
-        bracket = self._stack.bracket_around()
-        if not bracket or OPENERS[bracket] != token:
-            self._feed.report_unexpected([token], 0)
-        if bracket:
-            self._close_bracket(token.start_pos or 0, token.end_pos or 0)
-
-    def _close_bracket(self, start: int, end: int) -> None:
-        bracket = self._stack.bracket_around()
-        closer = _BRACKETS[OPENERS[bracket]]
-        if not self._stack.accepts(closer):
-            self._put_parameter(bracket, start)
-        self._stack.put(closer, OPENERS[bracket], start, end)
-
-    def _read_result(self, tokens: list[Token], place: int) -> None:
-        self._complete_bracket(place)
-        if not self._stack.accepts("ARROW", settles=True):
-            self._feed.report_unexpected(tokens, 0)
+    def _read_result(self, tokens: list[Token]) -> None:
+        if not self._reach("ARROW", tokens):
             return
-        size = len(self._stack.values)
+        size, place = len(self._stack.values), tokens[0].start_pos or 0
         if tokens[0] != "->":
             self._feed.report_unexpected(tokens, 0)
             tokens = tokens[2:] if tokens[1:2] == [">"] else tokens[1:]
             self._stack.put("ARROW", "->", place, place)
         if not tokens or not self._feed.feed(tokens, ("PYTHON", "LBRACE", "WHERE"), settles=False):
             self._stack.cut(size)
-            self._put_result(place)
+            self._stack.put("ARROW", "->", place, place)
+            self._stack.put("NAME", "", place, place)
 
-    def _read_clause(self, tokens: list[Token], place: int) -> None:
-        self._complete_signature(place)
+    def _read_clause(self, tokens: list[Token]) -> None:
+        if self._stack.way_to("WHERE"):  # each signature can have this clause
+            self._reach("WHERE", tokens)
         if not self._stack.accepts(tokens[0].type, settles=True) and self._feed.mistakes:
             self._feed.silence(tokens[0])  # it may belong to an item whose header is missing
         size = len(self._stack.values)
@@ -224,35 +211,15 @@ class Header:
         if not is_read and not (self._is_extern and self._feed.put_rest(tokens)):
             self._feed.put_missing_line(size, tokens, self._is_extern)
 
-    def _complete_bracket(self, place: int) -> None:
-        bracket = self._stack.bracket_around()
-        if bracket:
-            if not self._feed.has_mistake(self._tokens[max(0, bisect_left(self._starts, place) - 1)]):
-                self._feed.report_unclosed()
-            self._stack.cut(self._last)  # the last parameter may be cut, too
-            self._put_parameter(bracket, place)
-            self._close_bracket(place, place)
 
-    def _complete_signature(self, place: int) -> None:
-        if self._stack.bracket_around() or self._stack.accepts("ARROW"):
-            if not self._stack.bracket_around():
-                self._feed.report_incomplete(
-                    [each for each in self._tokens if (each.start_pos or 0) < place] or self._tokens[:1]
-                )
-            self._complete_bracket(place)
-            if self._stack.accepts("ARROW"):
-                self._put_result(place)
-
-    def _put_result(self, place: int) -> None:
-        self._stack.put("ARROW", "->", place, place)
-        self._stack.put("NAME", "", place, place)
-
-    def _complete(self) -> None:
-        self._complete_signature(self._end)
-        if self._is_extern and self._stack.accepts("PYTHON"):
-            self._feed.report_incomplete(self._tokens)
-            self._stack.put("PYTHON", "python", self._end, self._end)
-            self._stack.put("STRING", '""', self._end, self._end)
-
-    def _before(self, token: Token) -> Token:
-        return self._tokens[max(0, bisect_left(self._starts, token.start_pos or 0) - 1)]
+def _parts(tokens: list[Token]) -> Iterator[list[Token]]:
+    """Yields the parameters of a list, each with the comma before it."""
+    pairs, start, index = closers(tokens, ("LPAR", "LSQB")), 0, 0
+    while index < len(tokens):
+        is_next = is_first(tokens, index) and _begins_parameter(tokens, index) and tokens[index - 1] != ","
+        if index > start and (tokens[index] == "," or is_next):
+            yield tokens[start:index]
+            start = index
+        index = pairs.get(index, index) + 1
+    if tokens[start:]:
+        yield tokens[start:]

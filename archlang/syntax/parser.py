@@ -99,12 +99,11 @@ def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> tu
     from lark import UnexpectedToken
 
     builder = TreeBuilder(source, Comments(source.text, comments))
-    stack, depth = Stack(builder), 0
+    stack = Stack(builder)
+    if _too_deep(source, code) or any(_of_characters(source, code)):
+        return None
     try:
         for token in code:
-            depth += (token in OPENERS) - (token in CLOSERS)
-            if depth > DEEPEST or (token.type == "STRING" and "\0" in token):
-                return None
             stack.feed(token)
         nodes = stack.end()
     except (UnexpectedToken, TooDeep, LineTaken):

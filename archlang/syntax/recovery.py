@@ -13,7 +13,7 @@ from archlang.syntax.explain import explain
 from archlang.syntax.feed import Feed
 from archlang.syntax.headers import Header
 from archlang.syntax.place import Place
-from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.stack import Stack
 from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
 from archlang.syntax.units import Unit, cut, is_word
 
@@ -102,17 +102,13 @@ class Recovery(Feed):
     def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
         if self.feed(tokens, ("LBRACE",)):
             return
-        kinds = [terminal(value) for value in self.stack.values]
-        is_named = len(tokens) > 1 and kinds[1:2] == ["NAME"] and tokens[1] != "from"
-        has_source = kinds[2:4] in (["FROM", "NAME"], ["FROM", "STRING"])
-        self.stack.cut((4 if has_source else 2) if is_named else 0)
         place = tokens[-1].end_pos or 0
-        if not is_named:
-            self.stack.put(word.upper(), word, tokens[0].start_pos or 0, tokens[0].end_pos or 0)
-            self.stack.put("NAME", "", place, place)
-        if not has_source and word == "recipe":
+        if tokens[1:2] == ["from"]:
+            self.stack.cut(1)  # the name is missing
+        if word == "recipe" and self.stack.way_to("FROM") is not None:
+            self.stack.complete("FROM", place)  # it may lack its base
             self.stack.put("FROM", "from", place, place)
-            self.stack.put("NAME", "", place, place)
+        self.stack.complete("LBRACE", place)
 
     def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
         if header.opener is None:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from archlang.errors.source import Source
 from archlang.syntax.builder import TreeBuilder
-from archlang.syntax.grammar import Callbacks, grammar, kinds
+from archlang.syntax.grammar import Callbacks, grammar, kinds, spellings
 from archlang.syntax.tokens import RESERVED, tokens
 
 if TYPE_CHECKING:
     from lark import Token
 
 # Signs that are two signs where the grammar does not accept the whole.
+# Terminals that complete a signature: of those that can follow, the first does.
+_FILLERS = ("RSQB", "RPAR", "EQUAL", "COLON", "MISSING", "ARROW", "PYTHON", "STRING", "NAME", "LPAR")
+_LONGEST_WAY = 12
 _PAIRS = {"<-": ("LESSTHAN", "MINUS"), "+-": ("PLUS", "MINUS")}
 
 
@@ -83,24 +86,45 @@ class Stack:
     def accepts(self, terminal: str, settles: bool = False) -> bool:
         """Returns whether the grammar accepts a terminal next. If it does, and the stack `settles`, the rules that end
         before it are completed."""
-        states, ends = self._state.state_stack.copy(), terminal == "$END"
-        rules = []
+        rules = self._rules_before(self._state.state_stack.copy(), terminal)
+        for rule in (rules or ()) if settles and terminal != "$END" else ():
+            self._reduce(rule)
+        return rules is not None
+
+    def _rules_before(self, states: list[Any], terminal: str) -> list[Any] | None:  # Any: lark's states and rules
+        """Returns the rules that end before a terminal, which is read to some states; None if it cannot follow."""
+        rules: list[Any] = []
         while True:
             action = self._table[states[-1]].get(terminal)
             if action is None:
-                return False
+                return None
             _, rule = action
             if not hasattr(rule, "expansion"):
-                break
+                states.append(rule)
+                return rules
             rules.append(rule)
             if rule.expansion:
                 del states[-len(rule.expansion) :]
             states.append(self._table[states[-1]][rule.origin.name][1])
-            if ends and states[-1] == self._state.parse_conf.end_state:
-                break
-        for rule in rules if settles and not ends else ():
-            self._reduce(rule)
-        return True
+            if terminal == "$END" and states[-1] == self._state.parse_conf.end_state:
+                return rules
+
+    def complete(self, terminal: str, place: int) -> None:
+        """Puts the terminals that a signature lacks before a terminal."""
+        for kind in self.way_to(terminal) or ():
+            self.put(kind, '""' if kind == "STRING" else spellings().get(kind, ""), place, place)
+
+    def way_to(self, terminal: str) -> list[str] | None:
+        """Returns the terminals that a signature lacks before a terminal; None if it cannot follow."""
+        states, way = self._state.state_stack.copy(), list[str]()
+        while self._rules_before(states.copy(), terminal) is None:
+            kinds = (kind for kind in _FILLERS if self._rules_before(states.copy(), kind) is not None)
+            kind = next(kinds, None)
+            if kind is None or len(way) == _LONGEST_WAY:
+                return None
+            self._rules_before(states, kind)
+            way.append(kind)
+        return way
 
     def _reduce(self, rule: Any) -> None:  # Any: a rule of lark
         state, size = self._state, len(rule.expansion)
@@ -119,15 +143,20 @@ class Stack:
         """Keeps the first values."""
         del self.values[size:], self._state.state_stack[size + 1 :]
 
-    def bracket_around(self) -> str:
-        """Returns the innermost bracket that is open; empty if there is none."""
+    def opener(self) -> Token | None:
+        """Returns the innermost bracket that is open."""
         depth = 0
         for value in reversed(self.values):
             kind = terminal(value)
             depth += (kind in ("RPAR", "RSQB", "RBRACE")) - (kind in ("LPAR", "LSQB", "LBRACE"))
             if depth < 0:
-                return str(value)
-        return ""
+                token: Token = value
+                return token
+        return None
+
+    def bracket_around(self) -> str:
+        """Returns the innermost bracket that is open; empty if there is none."""
+        return str(self.opener() or "")
 
 
 def terminal(value: object) -> str:

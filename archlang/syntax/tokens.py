@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -80,6 +80,36 @@ def tokens(source: Source) -> tuple[list[Token], list[Token], Token | None]:
             return code, comments, token
         (comments if kind == "COMMENT" else code).append(token)
     return code, comments, None
+
+
+def closers(code: Sequence[Token], kinds: Collection[str] = ("LPAR", "LSQB", "LBRACE")) -> dict[int, int]:
+    """Returns the index of the token that closes each opening bracket of some kinds. The bracket inside may lack its
+    own, as does one before a line that binds a name and is not deeper."""
+    opened: list[int] = []
+    pairs: dict[int, int] = {}
+    columns: dict[int, int] = {}  # of each line
+    for index, token in enumerate(code):
+        if (line := token.line or 0) not in columns:
+            column = columns[line] = token.column or 0
+            if "LPAR" in kinds and code[index + 1 : index + 2] in ([":"], ["="], ["<-"]):
+                opened = [each for each in opened if code[each] == "{" or columns[code[each].line or 0] < column]
+        if token.type in kinds:
+            opened.append(index)
+        for count in (1, 2) if token.type in _OPENERS_OF else ():
+            if opened[-count:] and code[opened[-count:][0]].type == _OPENERS_OF[token.type]:
+                pairs[opened[-count:][0]] = index
+                del opened[-count:]
+                break
+    return pairs
+
+
+def unclosed(code: Sequence[Token]) -> list[Token]:
+    """Returns the parentheses and square brackets that nothing closes."""
+    pairs = closers(code, ("LPAR", "LSQB"))
+    return [token for index, token in enumerate(code) if token in ("(", "[") and index not in pairs]
+
+
+_OPENERS_OF = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
 def count_words(text: str) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED, STATEMENT_WORDS
+from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, PART_WORDS, RESERVED, STATEMENT_WORDS, closers
 
 if TYPE_CHECKING:
     from lark import Token
@@ -116,29 +116,6 @@ def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads:
         is_part = tokens[start] in _RECIPES if depth else (token.column or 0) > (tokens[start].column or 0)
         return token.column == 1 and has_name and not is_part
     return depth == 0 or (token.column == 1 and has_name)
-
-
-def closers(tokens: list[Token]) -> dict[int, int]:
-    """Returns the index of the bracket that closes each other one."""
-    opened: list[int] = []
-    pairs: dict[int, int] = {}
-    for index, token in enumerate(tokens):
-        if token in OPENERS:
-            opened.append(index)
-        elif token in CLOSERS and opened and tokens[opened[-1]] == CLOSERS[token]:
-            pairs[opened.pop()] = index
-    return pairs
-
-
-def _braces(tokens: list[Token]) -> tuple[int, int]:
-    """Returns how many `}` and how many `{` have no other one."""
-    extra = depth = 0
-    for token in tokens:
-        if token == "{":
-            depth += 1
-        elif token == "}":
-            extra, depth = extra + (depth == 0), max(0, depth - 1)
-    return extra, depth
 
 
 @dataclass
@@ -286,7 +263,8 @@ def _empty(kind: str, before: Token, is_written: bool = False) -> Token:
 def cut(tokens: list[Token]) -> tuple[list[Unit], list[OddBrace]]:
     """Returns the units of an item, of which the first is its header, and the braces without the other one."""
     odd: list[OddBrace] = []
-    if any(_braces(tokens)) or any(_ends_header(tokens, index) for index in range(len(tokens))):
+    is_balanced = 2 * len(closers(tokens, ("LBRACE",))) == sum(token in ("{", "}") for token in tokens)
+    if not is_balanced or any(_ends_header(tokens, index) for index in range(len(tokens))):
         tokens, odd = _Layout(tokens).balance()
     return _Cutter(tokens).read(), odd
 
@@ -296,13 +274,7 @@ class _Cutter:
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
-        self._closers: dict[int, int] = {}
-        opened: list[int] = []
-        for index, token in enumerate(tokens):
-            if token.type == "LBRACE":
-                opened.append(index)
-            elif token.type == "RBRACE":
-                self._closers[opened.pop()] = index
+        self._closers = closers(tokens, ("LBRACE",))
         self._place = 0
         # The column of each line.
         self._columns = {token.line: token.column or 0 for token in reversed(tokens)}

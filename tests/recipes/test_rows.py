@@ -11,7 +11,6 @@ from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan, TablePlan
 from archlang.plan.variations import read_table
-from archlang.resolve.resolve import ResolvedFile, load_file
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Row, Table
 from archlang.train.runs import training
@@ -19,7 +18,7 @@ from archlang.train.runs.points import folder_name
 from archlang.train.runs.table import FinishedRun
 from archlang.train.trainer import NoProgress
 from tests.extras import skip_without_extra
-from tests.recipes.papers import PROGRAMS
+from tests.recipes.papers import PROGRAMS, loaded
 from tests.recipes.published_samples import use_samples, word_pieces
 
 TEN_STEPS = {"train.steps": "10", "train.every": "10", "train.patience": "0", "train.batch": "4"}
@@ -87,11 +86,6 @@ def _samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("ARCHLANG_CACHE", str(tmp_path_factory.mktemp("cache")))
         use_samples(patch, tmp_path_factory.mktemp("archives"))
         yield
-
-
-@cache
-def loaded(page: Path) -> ResolvedFile:
-    return load_file(page)
 
 
 @cache

@@ -217,10 +217,7 @@ class Expressions:
         query = self.data(kind, depth)
         name = chance.choice((*ATTENTIONS, "attention"))
         options = [str(chance.randint(1, 2)), *([chance.choice(ATTENTIONS[name])] if chance.happens(0.5) else [])]
-        sequences = [value for value in self.values.values() if value.kind.name == "seq"]
-        memories = [value for value in sequences if value.free]
-        if self.style.bold and chance.happens(0.3):
-            memories += [value for value in sequences if value.kind.length != kind.length]
+        memories = [value for value in self.values.values() if value.kind.name == "seq" and value.free]
         if causal and memories and chance.happens(0.5):
             memory = chance.choice(memories)
             return Value(f"{name}[{', '.join(options)}]({query.text}, {memory.text})", kind, query.free)

@@ -8,7 +8,7 @@
 A state is affine if arithmetic alone leads from it to its next value, with factors and terms that depend on no state:
 
     s_i = a_i s_{i-1} + c_i                                                    a vector, or a matrix as a whole
-    s_i = max(a_i + s_{i-1}, c_i)                                              the same, written as x + relu(y - x)
+    s_i = max(a_i + s_{i-1}, c_i)                                              the same, written with relu; or the less
     S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ         a matrix, read by products with vectors
 
 or several updates of the last form one after the other, as in DeltaProduct.
@@ -244,7 +244,7 @@ class _Body:
             if updates is not None:
                 self._matrices[index] = updates
                 return
-        function, *terms = self._maximum(result, state) or (runtime.elementwise, *self._affine(result, state))
+        function, *terms = self._extremum(result, state) or (runtime.elementwise, *self._affine(result, state))
         solved = self._algebra.call(function, self._positions, self._initial[index], *terms, name="states")
         self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{state.name}_last")
         self._copies[state] = self._algebra.call(operator.getitem, solved, 1, name=f"{state.name}_before")
@@ -302,23 +302,37 @@ class _Body:
             return self._combined(node.target, *[(part,) for part in parts[0]])
         return self._combined(node.target, *zip(*parts, strict=True))
 
-    def _maximum(self, node: fx.Node, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a function and its arguments
-        """Returns how a value x + relu(y - x) is computed, where one of x and y is the state and a term, and the other
-        depends on no state."""
-        if node.target is not operator.add:
+    def _extremum(self, node: Any, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a value in torch.fx or a number
+        """Returns the function and the arguments that compute a value x + relu(y - x) or x - relu(x - y) or the like,
+        where one of x and y is the state and a term, and the other depends on no state."""
+        found = self._branches(node, state)
+        if found is None:
             return None
-        parts: list[Any] = sorted(node.args, key=self._is_open_positive)
-        kept, positive = parts
-        if not self._is_open_positive(positive):
-            return None
-        first, change = self._affine(kept, state), self._affine(positive.args[0], state)
-        second = self._combined(operator.add, *zip(first, change, strict=True))
-        if (first[0], second[0]) == (1.0, 0.0):
-            return runtime.maximum, first[1], second[1], False
-        return (runtime.maximum, second[1], first[1], True) if (first[0], second[0]) == (0.0, 1.0) else None
+        (kept, other), is_least = found
+        if (kept[0], other[0]) == (1.0, 0.0):
+            return runtime.extremum, kept[1], other[1], False, is_least
+        return (runtime.extremum, other[1], kept[1], True, is_least) if (kept[0], other[0]) == (0.0, 1.0) else None
 
-    def _is_open_positive(self, node: Any) -> bool:  # Any: a value in torch.fx or a number
-        return isinstance(node, fx.Node) and self._role(node)[0] == "positive" and not self._is_known(node)
+    def _branches(self, node: Any, state: fx.Node) -> tuple[list[tuple[Any, Any]], bool] | None:  # Any: as above
+        """Returns the affine values of which a value is the greater, or the less if it says so, the one without a relu
+        first; None for any other value."""
+        if not isinstance(node, fx.Node) or self._is_known(node):
+            return None
+        if self._role(node)[0] == "positive":
+            return [(0.0, 0.0), self._affine(node.args[0], state)], False
+        if node.op != "call_function" or node.target not in (operator.add, operator.sub, operator.neg):
+            return None
+        arguments: list[Any] = [*node.args]
+        for index, argument in enumerate(arguments):
+            inner = self._branches(argument, state)
+            if inner is None:
+                continue
+            branches, is_least = inner
+            parts = [branches if place == index else [self._affine(part, state)] * 2
+                     for place, part in enumerate(arguments)]  # fmt: skip
+            joined = [self._combined(node.target, *zip(*pair, strict=True)) for pair in zip(*parts, strict=True)]
+            return joined, is_least != (node.target is operator.neg or (node.target is operator.sub and index == 1))
+        return None
 
     def _combined(self, function: Any, factors: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
         return self._algebra.computed(function, *factors), self._algebra.computed(function, *terms)

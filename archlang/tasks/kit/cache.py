@@ -9,7 +9,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from io import BufferedWriter
 from itertools import chain
@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from filelock import FileLock
 
 from archlang.data.mistakes import DataError
 from archlang.data.registry import DigestRule, take
 from archlang.data.stored import Stored, digest_of
 from archlang.disk.atomic import remove_folder
-from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.cache_folder import own_cache
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
-from archlang.disk.os_errors import machine_remedy, os_reason
 from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
@@ -39,7 +39,7 @@ from archlang.types.statics import StaticValue
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
 # are.
 DATA_SEED = 0
-_FORMAT = 2
+_FORMAT = 3
 _FOLDER = "tasks"
 _MANIFEST = "manifest.json"
 
@@ -61,14 +61,6 @@ class ReadsUserFiles(Protocol):
         """Returns the paths of these files."""
 
 
-@runtime_checkable
-class GeneratesPieces(Protocol):
-    """A task whose splits may be larger than the memory."""
-
-    def pieces(self, split: str, seed: int) -> Iterator[Split]:
-        """Yields the items of a split in order, some at a time; at least one piece."""
-
-
 class _Damaged(Exception):
     """An entry that differs from the written one."""
 
@@ -87,9 +79,8 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
 
     def pieces() -> Iterable[Parts]:
         # A class of the user's own may generate other items than the class that it extends.
-        if _is_shipped(task) and isinstance(task, GeneratesPieces):
-            return (piece.parts() for piece in task.pieces(split, seed))
-        return generated()
+        some_at_a_time = getattr(task, "pieces", None) if _is_shipped(task) else None
+        return generated() if some_at_a_time is None else (piece.parts() for piece in some_at_a_time(split, seed))
 
     parts, facts = entry(
         f"{name}-{split}", _key(name, statics, task, split, seed), pieces,
@@ -110,44 +101,34 @@ def entry(
         parts = join_parts(pieces())
         return Entry(parts, facts(parts))
 
-    digest = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
+    hashed = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
     try:
-        path = own_cache(_FOLDER) / f"{name}-{digest}"
-    except OSError as error:
-        warnings.warn(f"{name} is not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return in_memory()
-    try:
-        return _read(path)
-    except FileNotFoundError:
-        pass
+        path = own_cache(_FOLDER) / f"{name}-{hashed}"
+        with nullcontext() if path.exists() else _alone(path):
+            try:
+                return _read(path)
+            except FileNotFoundError:
+                pass
+            except _Damaged as error:
+                warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
+                remove_folder(path)
+            _write(path, pieces, facts)
+            return _read(path)
     except (_Damaged, OSError) as error:
         if is_out_of_memory(error):
             raise
-        if isinstance(error, OSError) and machine_remedy(error) is not None:
-            message = f"{path} cannot be read ({os_reason(error)}), so this run generates it again"
-            warnings.warn(message, CacheWarning, stacklevel=2)
-            return in_memory()
-        warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
-        remove_folder(path)
-    try:
-        _write(path, pieces, facts)
-        return _read(path)
-    except (_Damaged, OSError) as error:
-        warnings.warn(
-            f"{name} cannot be cached in {path.parent} ({error}), so every run generates it; set ARCHLANG_CACHE to a "
-            "folder with free space",
-            CacheWarning,
-            stacklevel=2,
-        )
+        message = f"{name} cannot be cached ({error}), so every run generates it; set ARCHLANG_CACHE to a folder"
+        warnings.warn(f"{message} of yours with free space", CacheWarning, stacklevel=2)
         return in_memory()
 
 
-def folder() -> Path:
-    """Returns the folder of the cache.
-
-    Raises:
-        OSError: there is no cache folder."""
-    return cache_folder() / _FOLDER
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Waits for another process that makes the same entry, where the file system has locks."""
+    with ExitStack() as stack:
+        with suppress(OSError, NotImplementedError):
+            stack.enter_context(FileLock(own_cache("locks") / f"{path.name}.lock"))
+        yield
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> list[object]:
@@ -236,11 +217,10 @@ def _write(path: Path, pieces: Callable[[], Iterable[Parts]], facts: Callable[[P
             for piece in pieces():
                 for name, part in piece.items():
                     if name not in files:
-                        arrays = arrays_of({name: part}).items()
-                        created = (
-                            (stack.enter_context(unfinished.create_file(f"{file}.npy")), like) for file, like in arrays
-                        )
-                        files[name] = [_GrowingFile(file, like) for file, like in created]
+                        files[name] = [
+                            _GrowingFile(stack.enter_context(unfinished.create_file(f"{file}.npy")), array)
+                            for file, array in arrays_of({name: part}).items()
+                        ]
                     if isinstance(part, Ragged):
                         values, offsets = files[name]
                         offsets.append(part.offsets[1:] + values.rows if offsets.rows else part.offsets)

@@ -31,13 +31,14 @@ from archlang.tasks.kit.split import Part, Parts
 
 Words = tuple[str, ...]
 Cell = str | Words
+Row = tuple[int, object, list[Cell]]
 
 SPLITS = ("train", "valid", "test")
 # The column that holds the split of a row, and the number of the split where there is no such column.
 SPLIT, NO_SPLIT = "split", len(SPLITS)
 FORMS = (".csv", ".tsv", ".jsonl", ".txt")
 _VERSION = 1
-# The rows that are read at a time, and the words of the rows that are encoded at a time.
+# The rows that are read at a time, of at most so many characters; and the words of the rows that are encoded at a time.
 _ROWS, _WORDS = 1 << 8, 1 << 21
 
 
@@ -59,7 +60,7 @@ class Source:
     group: int | None = None
     has_places: bool = False
 
-    def rows(self) -> Iterator[tuple[int, object, list[Cell]]]:
+    def rows(self) -> Iterator[Row]:
         """Yields the rows of the file, as `rows_of` does."""
         return rows_of(self.task, self.path, [column for column, _ in self.columns], self.header)
 
@@ -165,8 +166,7 @@ def _pieces(source: Source) -> Iterator[Parts]:
     Raises:
         TaskError: the file is missing, or a row is malformed."""
     numbers = Numbers()
-    rows = source.rows()
-    while some := list(islice(rows, _ROWS)):
+    for some in _some(source.rows()):
         lines, splits, cells = zip(*some, strict=True)
         for line, split in zip(lines, splits, strict=True):
             if split is not None and split not in SPLITS:
@@ -191,6 +191,18 @@ def _pieces(source: Source) -> Iterator[Parts]:
         yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
 
 
+def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    some, size = list[Row](), 0
+    for row in rows:
+        some.append(row)
+        size += sum(map(len, row[2]))
+        if len(some) == _ROWS or size >= _WORDS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
 def _place(words: Words) -> float:
     digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2.0**64
@@ -209,9 +221,7 @@ def _form(path: str) -> tuple[str, str]:
     return Path(path.removesuffix(ending)).suffix, ending
 
 
-def rows_of(
-    task: str, path: str, columns: Sequence[str], header: bool = True
-) -> Iterator[tuple[int, object, list[Cell]]]:
+def rows_of(task: str, path: str, columns: Sequence[str], header: bool = True) -> Iterator[Row]:
     """Yields the number of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
 
     Raises:
@@ -243,7 +253,7 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
 
 def _table(
     task: str, path: str, records: Iterator[tuple[int, list[str]]], columns: Sequence[str], header: bool
-) -> Iterator[tuple[int, object, list[Cell]]]:
+) -> Iterator[Row]:
     names, split_index, width = list(columns), None, 0
     if header:
         first = next(records, None)
@@ -265,9 +275,7 @@ def _table(
         yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 
-def _jsonl(
-    path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]
-) -> Iterator[tuple[int, object, list[Cell]]]:
+def _jsonl(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) -> Iterator[Row]:
     has_split: bool | None = None
     for number, line in lines:
         try:

@@ -1,24 +1,20 @@
 """Greedy decoding: incremental steps have the same results as the full model."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend import Architecture
 from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.runtime.masks import code_inputs
-from archlang.syntax.parser import parse, read
-from archlang.syntax.tree import Definition
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.sampling import one_in
-from tests.shipped_models import library_page, load_page, noisy
+from tests.shipped_models import load_page, noisy
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
@@ -204,30 +200,6 @@ def holds(module: Architecture, length: int = 11) -> None:
 @pytest.mark.parametrize("body", one_in(3, DECODERS.values()), ids=DECODERS)
 def test_incremental_logits_equal_those_of_the_full_model(body: str, compiled: Compiled) -> None:
     holds(noisy(compiled(program(body), vocab=VOCAB)))
-
-
-LIBRARY = [
-    ("seq2seq", "seq2seq", {"universal": universal, "relative": relative})
-    for universal in (False, True)
-    for relative in (False, True)
-] + [("panm", "panm_seq2seq", {}), ("panm", "panm_bigru", {}), ("panm", "panm_lstm", {})]
-
-
-@pytest.mark.parametrize(("file", "model", "statics"), LIBRARY)
-def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
-    file: str, model: str, statics: dict[str, bool]
-) -> None:
-    path = library_page(file)
-    sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
-    arguments: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
-    if model == "panm_bigru":
-        arguments["base"] = "zero"
-    holds(noisy(archlang.load(path, model, **arguments)))
-
-
-def _statics(path: Path, model: str) -> set[str]:
-    (definition,) = [item for item in parse(read(path)).items if isinstance(item, Definition) and item.name == model]
-    return {static.name for static in definition.signature.statics}
 
 
 GUT = """

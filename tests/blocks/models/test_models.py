@@ -59,7 +59,7 @@ PAGES: list[tuple[str, str, dict[str, Any], int]] = [  # Any: as above
     # The program of NDR has an unused map of positions, d * d, for its relative attention.
     ("data_router", "ndr", CLASSES, 731_405 - 256 * 256),
     ("data_router", "ndr", LISTOPS, 2_918_957 - 512 * 512),
-    # 34,448 weights of PANM's program belong to unused embeddings; its vocabulary has ten symbols, the page's twelve.
+    # 34,448 weights of PANM's program belong to unused embeddings; it has ten symbols, the page twelve.
     ("panm", "panm_bigru", {"vocab": 12}, 756_010 - 34_448 + 2 * (4 * 128 + 1)),
     # The embedding of NDR's program has a row more, for its end token.
     ("differentiable_neural_computer", "dnc_classifier", {"vocab": 20, "classes": 8, "embedding": 16}, 1_303_559),
