@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from archlang.errors import Diagnostic
+from dataclasses import replace
+
+from archlang.errors import Diagnostic, Edit
 from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
 from archlang.errors.source import Span
@@ -22,6 +24,8 @@ _UNFINISHED = frozenset(
 ) | {"return", "emit", "if", "repeat", "stack"}
 # Operators whose left operand is no pipe without parentheses.
 _AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
+# Signs that may stand for another one.
+_OPERATORS = _AFTER_PIPE | {"=", ":", "<-", "->", "..", "in"}
 _NO_BLOCKS = (
     *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "lambda",
 )  # fmt: skip
@@ -174,6 +178,10 @@ def _default(place: Place, message: str, label: str) -> Diagnostic:
     if token == "else" and not place.before:
         return mistakes.else_without_if(span)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=_remedy(place))
+    if len(wanted.phrases) == 1 and wanted.phrases[0][0] == "`" and token in _OPERATORS:
+        before = "" if place.source.text[span.start - 1].isspace() else " "
+        diagnostic = replace(diagnostic, remedy=f"write {wanted} in place of {quoted(token)}")
+        return diagnostic.with_edits(Edit(span, f"{before}{str(wanted).strip('`')}"))
     possible = [word for word in wanted.words if len(word) > 2 or len(token) <= 3]
     if token.isidentifier() and token not in spellings().values() and meant_names(token, possible):
         return misspelt(diagnostic, token, possible)

@@ -59,12 +59,6 @@ def test_the_lines_after_such_a_form_are_read(line: str) -> None:
     assert (first.span.line, second.span.line) == (3, 4)
 
 
-@pytest.mark.parametrize(("statics", "is_safe"), [("4 causal = true", True), ("drop out = 0.1", False)])
-def test_the_edit_of_a_lost_comma_is_safe_only_after_what_is_no_word(statics: str, is_safe: bool) -> None:
-    (mistake,) = mistakes(in_block(f"return f[{statics}](h)"))
-    assert mistake.is_safe == is_safe
-
-
 def test_a_list_in_braces_is_one_mistake() -> None:
     text = in_block("return h", "block b[k: symbol](h: s) -> s\n    where k in {relu, gelu}")
     (mistake,) = mistakes(text)
