@@ -124,18 +124,9 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
     if place.token_text not in ("(", "[") or len(code) < 3:
         return None
     call = Span(place.source, place.unit_start, code[-1].end_pos or 0)
-    values = place.stack.values
-    brace = max(index for index, value in enumerate(values) if terminal(value) == "LBRACE")
-    word = next((terminal(value) for value in reversed(values[:brace]) if terminal(value) in _BODIES), "")
-    if word in ("REPEAT", "STACK"):
-        state = next((str(token) for token in code if token.type == "NAME" and token is not code[0]), "…")
-        return mistakes.unbound_call(call, f"{state} <- ")
-    if word in ("IF", "ELSE") or place.after is None or place.after.type != "RBRACE":
-        return mistakes.unbound_call(call, "")
-    return mistakes.unbound_call(call, "emit " if word in ("SCAN", "EXPERTS") else "return ")
-
-
-_BODIES = ("REPEAT", "STACK", "SCAN", "EXPERTS", "IF", "ELSE", "LBRACE")
+    bodies = sum(terminal(value) == "LBRACE" for value in place.stack.values)
+    is_last = bodies == 1 and place.after is not None and place.after.type == "RBRACE"
+    return mistakes.unbound_call(call, "return " if is_last else "")
 
 
 def _pipe_before(place: Place) -> Span | None:

@@ -39,8 +39,6 @@ def mistakes(text: str) -> tuple[Diagnostic, ...]:
         ("linear[2 * d](norm(h))", "return linear[2 * d](norm(h))"),
         ("norm(\n        h)", "return norm(\n        h)"),
         ("a", "return a"),
-        ("repeat 2 { norm(a) }", "repeat 2 { a <- norm(a) }"),
-        ("y = scan v in a { norm(v) }", "y = scan v in a { emit norm(v) }"),
         ("repeat 2 { a <-- norm(a) }", "repeat 2 { a <- norm(a) }"),
         ("return h -- norm(h)", "return h - norm(h)"),
         ("return linear[k(h)", "return linear[k](h)"),
