@@ -169,10 +169,11 @@ def _default(place: Place, message: str, label: str) -> Diagnostic:
     if token == "else" and not place.before:
         return mistakes.else_without_if(span)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=_remedy(place))
-    if len(wanted.phrases) == 1 and wanted.phrases[0][0] == "`" and token in _OPERATORS:
+    meant = "`=`" if token == "==" and "`=`" in wanted.phrases else str(wanted)
+    if meant[0] == "`" and " " not in meant and token in _OPERATORS:
         before = "" if place.source.text[span.start - 1].isspace() else " "
-        diagnostic = replace(diagnostic, remedy=f"write {wanted} in place of {quoted(token)}")
-        return diagnostic.with_edits(Edit(span, f"{before}{str(wanted).strip('`')}"))
+        diagnostic = replace(diagnostic, remedy=f"write {meant} in place of {quoted(token)}")
+        return diagnostic.with_edits(Edit(span, before + meant.strip("`")))
     possible = [word for word in wanted.words if len(word) > 2 or len(token) <= 3]
     if token.isidentifier() and token not in spellings().values() and meant_names(token, possible):
         return misspelt(diagnostic, token, possible)

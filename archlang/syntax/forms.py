@@ -80,9 +80,15 @@ def _signature(header: str) -> str:
 
 FORMS: tuple[Form, ...] = (
     # Lines of recipes and tables.
+    Form(_table('row "A" r at 8'), r'^(?:row|columns?)\b.*\bat\s+¦(?P<number>[0-9][\w.]*)',
+         "name a static, as in `at model.steps = 8`, or write `claims {number}` for a published result",
+         label="a number", message="expected a static after `at`, found `{number}`"),
     Form(_table('row "A" r 0.5'), r'^row\s+"[^"]*"\s+\w+\s+¦(?P<number>[0-9][\w.]*)', "write `claims {number}`",
          {"number": "claims {number}"}, message="expected `claims` before the number `{number}`",
          label="a published result"),
+    Form(_table('row r "B"'), rf'^(?P<line>row|column)[ \t]+¦(?P<both>(?P<name>{_PATH})[ \t]+(?P<title>"[^"\r\n]*"))',
+         "write the title first: `{line} {title} {name}`", {"both": "{title} {name}"},
+         message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
     Form(_table("row B r"), rf"^(?P<line>row|column)[ \t]+¦(?P<name>{_PATH})(?![ \t]*\"|\w)",
          'write `{line} "{name}" …`', {"name": '"{name}"'},
          message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
@@ -220,6 +226,8 @@ FORMS: tuple[Form, ...] = (
          "bind the name in both bodies, as in `if … {{ {bound} = … }} else {{ {bound} = … }}`, or write "
          "`a when condition else b`", message="`if` with a body is a statement, not a value",
          label="in place of a value", compute=lambda match: {"bound": match["name"] or "y"}),
+    Form(_block("z = scan c in h carry a truncated 2, b { emit c }"), r"(?P<clause>truncated\s+[\w.]+)\s*¦,",
+         "write `{clause}` after the last name of `carry`"),
     Form(_block("return repeat 3 { h <- norm(h) }"), r"¦(?P<word>repeat|stack)\b",
          "write the loop before this line, as in `y = {word} n {{ … emit h }}`, and use its result here",
          expected="a value"),
@@ -246,6 +254,9 @@ FORMS: tuple[Form, ...] = (
          label="in braces", at="all"),
     Form(_block("return h[:, -1]"), r"\w\[[ \t]*¦:",
          "a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`"),
+    Form(_block("return attention(1)(h)"),
+         rf"\b(?P<block>{_PATH})(?P<all>\((?P<statics>[\w.]+(?:,[ \t]*[\w.]+)*)\))¦\(",
+         "put statics in square brackets: `{block}[{statics}](…)`", {"all": "[{statics}]"}),
     Form(_block("return f(h + a)(g)"), r"\)¦[(\[]", _STATICS),
     Form(_block("return f(h, x = 3)"), r"\([^()]*¦=", _STATICS, expected="`)`"),
     Form(_recipe("train adamw[lr: 1]"), r"\[.*(?P<sign>[ \t]*¦:)", "write `=`", {"sign": " ="}, expected="`]`"),

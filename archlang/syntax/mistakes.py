@@ -146,6 +146,8 @@ def unclosed_bracket(opener: Span, noticed: Span, end: int | None = None) -> Dia
         closing = line[: len(line) - len(line.lstrip())] + closer
         return diagnostic.with_edits(insertion(opener.source, place, f"\n{closing}" if at_end else f"{closing}\n"))
     end = len(text[: noticed.start].rstrip()) if end is None else end
+    if sign := _BEFORE_VALUE.search(text, max(0, end - 2), end):
+        return replace(diagnostic, remedy=f"write a value after `{sign[0]}`, and add `{closer}`")
     # `linear[d(h)`: the inputs of the call stand behind the bracket.
     inputs = _INPUTS_AT_END.search(text, opener.end, end) if closer == "]" else None
     if inputs is not None and inputs.start() == opener.end:
@@ -153,6 +155,7 @@ def unclosed_bracket(opener: Span, noticed: Span, end: int | None = None) -> Dia
     return diagnostic.with_edits(insertion(opener.source, end, closer))
 
 
+_BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 _INPUTS_AT_END = re.compile(r"(\w+)[ \t]*\([^()\[\]{}\r\n]*\)\Z")
 
 

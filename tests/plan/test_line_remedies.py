@@ -38,7 +38,7 @@ def remedies(template: str, line: str) -> list[str]:
         ("y = norm h", "write `norm(h)`"),
         ("y = linear[d] h", "write `linear[d](h)`"),
         ("return norm h", "write `norm(h)`"),
-        ("y == norm(h)", "write `=`"),
+        ("y == norm(h)", "write `=` in place of `==`"),
         ("y := norm(h)", "write `=`"),
         ("for i in 1..3", LOOP_REMEDY),
         ("while true", LOOP_REMEDY),
@@ -116,13 +116,10 @@ def test_one_mistake_has_one_remedy(program: str, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("vary model.d = 1..3", "write `in 1..3`"),
-        ("vary model.d = [4, 5]", "write `in [4, 5]`"),
-        ("vary model.d = 4", "write `in [4]`"),
+        ("vary model.d = 1..3", "write `in` in place of `=`"),
         ("vary model.d in (4, 5)", "write a list in square brackets: `[1, 2]`"),
         ("train adamw[learning_rate = 1e-3]", "here it is called `lr`"),
         ("train adamw[batch_size = 64]", "here it is called `batch`"),
-        ("vary model.d = 4, seed in 1..3", "write `in [4]`"),
         ("train adamw(lr = 1e-3)", "put statics in square brackets: `name[static = value]`"),
         ("train adamw[lr =", "write a value after `=`, and add `]`"),
     ],
