@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from archlang.api.loader import loader
     from archlang.api.run import Run, inspect, load_run, picture
     from archlang.api.saving import load, pull, push, save
+    from archlang.backend.decode.sampling import Sampling
     from archlang.plan.check import check
 
 __version__ = VERSION
@@ -20,6 +21,7 @@ __all__ = [
     "ArchlangError",
     "ProgramError",
     "Run",
+    "Sampling",
     "__version__",
     "check",
     "inspect",
@@ -35,6 +37,7 @@ __all__ = [
 # The module of each name that is imported at its first use: most of them import torch.
 _LAZY = {
     "Run": "archlang.api.run",
+    "Sampling": "archlang.backend.decode.sampling",
     "check": "archlang.plan.check",
     "inspect": "archlang.api.run",
     "load": "archlang.api.saving",

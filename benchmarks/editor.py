@@ -18,8 +18,7 @@ from archlang.editor.semantic_tokens import semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.symbols import Names
 from archlang.editor.workspace import collect_rarely
-from archlang.resolve.library import BLOCKS
-from archlang.resolve.shipped import recipe_files
+from archlang.resolve.library import BLOCKS, recipe_files
 
 LINES = 5_000
 _BLOCK = """## Layer {number}.

@@ -25,7 +25,7 @@ FORMS = {
     "forgetting": "none",
     "contextual": "none",
 }
-LENGTHS = (128, 512, 1024, 2048)
+LENGTHS = (128, 512, 1024, 2048, 4096)
 BATCH, WIDTH = 2, 128
 RECURRENCES = {
     "the delta rule": "delta",

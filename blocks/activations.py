@@ -92,3 +92,54 @@ class Clamp(Elementwise):
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return x.clamp(self.low, self.high)
+
+
+class Sin(Elementwise):
+    """sin(x)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.sin(x)
+
+
+class Cos(Elementwise):
+    """cos(x)"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.cos(x)
+
+
+class Sqrt(Elementwise):
+    """y = sqrt(max(x, floor))"""
+
+    floor: float
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.sqrt(x.clamp(min=self.floor))
+
+
+class Floor(Elementwise):
+    """⌊x⌋"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.floor(x.detach())
+
+
+class Ceil(Elementwise):
+    """⌈x⌉"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.ceil(x.detach())
+
+
+class Round(Elementwise):
+    """The nearest integer, the even one of two"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.round(x.detach())
+
+
+class Sign(Elementwise):
+    """-1, 0 or 1"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return torch.sign(x.detach())

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.blocks.positions import counted
 
@@ -28,6 +29,12 @@ class Shift(Weightless):
         if self.by >= 0:
             return torch.cat((zeros, x), 1)[:, :n]
         return torch.cat((real_only(x, mask_n), zeros), 1)[:, -self.by :]
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        before = cache.tensors.get("before", x.new_zeros(x.shape[0], self.by, x.shape[2]))
+        states = torch.cat((before, x), 1)
+        cache.tensors["before"] = states[:, x.shape[1] :]
+        return states[:, : x.shape[1]]
 
 
 class Slice(Weightless):

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from inspect import getdoc
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from archlang.cli import (
     architectures,
@@ -23,29 +22,8 @@ from archlang.cli import (
     trained,
 )
 
-
-class _Flags:
-    """Shows no type beside a flag in the help of a command, where typer would print `<bool>`."""
-
-    def get_params(self, ctx: Any) -> list[Any]:  # Any: the classes of click are in typer or not, by its version
-        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the other base
-        for parameter in parameters:
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""
-        return parameters
-
-
-class _Command(_Flags, TyperCommand):
-    pass
-
-
-class _Group(_Flags, TyperGroup):
-    pass
-
-
 app = typer.Typer(
     name="archlang",
-    cls=_Group,
     help="A language in which a neural architecture is a page of text.\n\n"
     "Begin with `archlang new project my_project`, which writes a model that trains in seconds.",
     epilog="Documentation: docs/index.md in the repository; `make site` makes pages of it. "
@@ -75,15 +53,13 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
-app.add_typer(runs.app, cls=_Group, rich_help_panel="Train")
-app.add_typer(data.app, cls=_Group, rich_help_panel="Train")
+app.add_typer(runs.app, rich_help_panel="Train")
+app.add_typer(data.app, rich_help_panel="Train")
 
 
 def _prepare_help(app: typer.Typer) -> None:
-    """Sets the class of the commands. Joins the lines of each paragraph of their help: typer would print the line ends
-    of the docstring."""
+    """Joins the lines of each paragraph of the help of commands: typer would print the line ends of the docstring."""
     for command in app.registered_commands:
-        command.cls = _Command
         paragraphs = (getdoc(command.callback) or "").split("\n\n")
         command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     for group in app.registered_groups:
@@ -105,7 +81,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print versions.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print versions.", callback=_print_version, is_eager=True, metavar="")
     ] = False,
 ) -> None:
     pass

@@ -95,11 +95,10 @@ def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
 
 def viz(
     file: arguments.ProgramOrInput,
-    out: Annotated[Path | None, output("The picture: .html, .svg, .pdf, .png or .mmd.")] = None,
+    out: Annotated[Path | None, output("The picture: .html, .svg, .png or .mmd.")] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
-    compact: Annotated[bool, flag("--compact", "Fold the blocks of the language, and merge chains of boxes.")] = False,
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
 ) -> None:
@@ -117,8 +116,6 @@ def viz(
     console.require_suffix(out, FORMATS, "a picture")
     Plugins.read(plugin or ())  # no Python is needed to draw
     picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
-    if compact:
-        picture = picture.compact()
     if out is None:
         console.out.write(print_tree(picture))
         return
@@ -142,8 +139,8 @@ def summary(
 
     Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
-    numbers as training keeps until backward. If tokens can be decoded, the last line says what each next one needs:
-    keys, values and states.
+    numbers as training keeps until backward. If tokens can be decoded, a line says what the next one needs of those
+    before: keys, values and states.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
@@ -187,7 +184,7 @@ def summary(
             total = (costs.flops + costs.idle_flops) * batch
             console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
     if state is not None:
-        console.out.write(f"decoding keeps {state} numbers of a sample from token to token")
+        console.out.write(f"the next token needs {state} numbers of the positions before it")
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}
     for what, blocks in missing.items():
         if blocks:
@@ -235,8 +232,8 @@ def diff(
     changes = describe_changes(old, new) or ("nothing changed",)
     console.out.write("\n".join(changes))
     if out is not None:
+        from archlang.reports.pictures.changes import side_by_side
         from archlang.reports.pictures.picture import draw
-        from archlang.reports.pictures.side_by_side import side_by_side
 
         write_picture(side_by_side(draw(old), draw(new), changes), out)
         console.out.write(str(out))

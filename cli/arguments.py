@@ -15,7 +15,7 @@ import typer
 
 from archlang.cli import console
 from archlang.errors.names import did_you_mean
-from archlang.resolve.shipped import recipe_files
+from archlang.resolve.library import recipe_files
 
 if TYPE_CHECKING:
     from archlang.errors.source import Source
@@ -52,7 +52,7 @@ def program_argument(help: str, metavar: str | None = None, may_be_input: bool =
 
 def flag(name: str, help: str) -> Any:
     """Returns the declaration of an option without a value."""
-    return typer.Option(name, help=help)
+    return typer.Option(name, help=help, metavar="")
 
 
 def setting(help: str) -> Any:
@@ -119,7 +119,7 @@ Device = Annotated[
 Precision = Annotated[
     str, typer.Option("--precision", help="32, bf16 or 16.", callback=matching("32|bf16|16", "one of 32, bf16, 16"))
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Fetch published files of the task without asking.", metavar="")]
 TimeLimit = Annotated[
     str | None,
     typer.Option(

@@ -95,7 +95,7 @@ def _check_standard_input(allow: Iterable[Path]) -> tuple[Diagnostic, ...]:
 def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
     """Makes the safe edits of a file. Returns how many mistakes are corrected."""
     from archlang.errors import ProgramError
-    from archlang.plan.corrections import correct
+    from archlang.plan.check import correct
     from archlang.syntax.reading import read
 
     try:

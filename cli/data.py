@@ -52,22 +52,11 @@ def list_(as_json: AsJson = False) -> None:
         return
     width = max(map(len, DATASETS)) + 2
     for name, each in DATASETS.items():
+        shown = f"{here[name]} of {len(each.files)} here" if here[name] else "not here"
         line = Text(name.ljust(width), "bold")
-        line.append(f"{console.size(each.size):>12}  {_at_hand(name, here[name], len(each.files)):<15}", "dim")
+        line.append(f"{console.size(each.size):>12}  {shown:<15}", "dim")
         console.print_row(line.append(each.about, "not bold"))
     console.out.print(f"their folder is {store.folder()}; `archlang data get NAME` fetches a data set")
-
-
-def _at_hand(name: str, here: int, files: int) -> str:
-    """Returns how much of a data set is at hand. Members of a missing archive count as parts."""
-    from archlang.data import store
-    from archlang.data.registry import DATASETS
-
-    place = store.folder() / name
-    if here or not place.is_dir():
-        return f"{here} of {files} here" if here else "not here"
-    begins = tuple(held.member for holds in DATASETS[name].archives.values() for held in holds)
-    return "here in parts" if any(file.name.startswith(begins) for file in place.iterdir()) else "not here"
 
 
 @app.command()

@@ -29,7 +29,7 @@ def _names(context: typer.Context, incomplete: str) -> list[str]:
     """What the shell completes: the names that the command lists."""
     from archlang.errors import codes
     from archlang.resolve import library
-    from archlang.resolve.shipped import recipe_files
+    from archlang.resolve.library import recipe_files
 
     listed: Mapping[str | None, Callable[[], Iterable[str]]] = {
         "blocks": library.blocks, "tasks": library.task_names, "optimizers": library.optimizer_names,
@@ -177,7 +177,7 @@ def recipes(
     """
     from rich.text import Text
 
-    from archlang.resolve.shipped import program_text, recipe_files, summary
+    from archlang.resolve.library import program_text, recipe_files, summary
 
     files = recipe_files()
     if name is not None and name not in files:

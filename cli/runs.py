@@ -1,4 +1,4 @@
-"""`archlang runs` and `archlang report`: list, show, compare and draw run folders, and report their results."""
+"""`archlang runs` and `archlang report`: list, show and compare run folders, and report their results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from archlang.reports.run_report import RunReport
     from archlang.reports.table_report import TableReport
 
-app = typer.Typer(name="runs", help="List, show, compare and draw run folders.", no_args_is_help=True)
+app = typer.Typer(name="runs", help="List, show and compare run folders.", no_args_is_help=True)
 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)]
 _FOLDER = Path("runs")
@@ -87,9 +87,8 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 
     Example: archlang runs compare runs/a runs/b
     """
-    from rich.table import Table
-
     from archlang.train.record.summaries import differences, summarize
+    from archlang.train.runs.progress import TextTable
 
     summaries = [summarize(run) for run in runs]
     differing = differences(summaries)
@@ -104,36 +103,11 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
     if as_json:
         console.out.write_json({"runs": [str(run) for run in runs], "settings": differing, "metrics": measured})
         return
-    table = Table("", *(str(run) for run in runs))
-    for name, values in differing.items():
-        table.add_row(name, *values)
-    table.add_section()
-    for name, numbers in measured.items():
-        table.add_row(name, *("" if number is None else f"{number:.4f}" for number in numbers))
-    console.out.print(table)
-
-
-@app.command()
-def page(
-    folder: Annotated[Path, typer.Argument(help="The folder to search, with its subfolders.")] = _FOLDER,
-    out: Annotated[Path | None, output("The page. Default: runs.html in the folder.")] = None,
-) -> None:
-    """Write a page of all runs of a folder: a table to sort and filter, and their curves over each other.
-
-    Example: archlang runs page
-    """
-    from archlang.reports.runs_page import runs_page
-    from archlang.train.record.summaries import DamagedRun, find_runs
-
-    summaries = []
-    for run in find_runs(folder):
-        if isinstance(run, DamagedRun):
-            console.err.print(f"{run.state}: {run.reason}")
-        else:
-            summaries.append(run)
-    if not summaries:
-        console.fail(f"there are no runs in {folder}", "name a folder of runs")
-    console.write_page(runs_page(str(folder), summaries), out, folder, "runs.html")
+    rows = [[name, *values] for name, values in differing.items()]
+    rows += [
+        [name, *("" if number is None else f"{number:.4f}" for number in numbers)] for name, numbers in measured.items()
+    ]
+    console.out.print(TextTable("", ["", *map(str, runs)], rows).terminal())
 
 
 def report(

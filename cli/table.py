@@ -28,25 +28,22 @@ from archlang.errors.names import did_you_mean
 
 if TYPE_CHECKING:
     from archlang.errors.terminal import Terminal
-    from archlang.plan.table import TablePlan
+    from archlang.plan.plan import TablePlan
     from archlang.train.runs.points import Point
     from archlang.train.runs.table import TableRuns
     from archlang.train.runs.tune import Trial, Tuning
     from archlang.train.stop import Stop
 
 # As in archlang.reports.table_formats, which imports too much for `--help`.
-_FORMATS = ("terminal", "markdown", "latex", "csv", "json")
-_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json"}
+_FORMATS = ("terminal", "markdown", "latex", "json")
+_BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
 _PICTURES = (".svg", ".png")
 _PRINTED_TRIALS = 10
 
 
 def table(
     file: Annotated[
-        Path,
-        program_argument(
-            "A program with a table, or with recipes. `--list` and `--claims` also take a folder of programs."
-        ),
+        Path, program_argument("A program with a table, or with recipes. `--list` also takes a folder of programs.")
     ],
     name: Annotated[str | None, typer.Argument(help="The table; without it, the first of the file.")] = None,
     sets: arguments.Sets = None,
@@ -69,25 +66,21 @@ def table(
     time_limit: arguments.TimeLimit = None,
     save: arguments.Save = "15m",
     listed: Annotated[bool, flag("--list", "Run nothing; print what every table of a file or a folder has.")] = False,
-    claims: Annotated[bool, flag("--claims", "Run nothing; print the published numbers of every table.")] = False,
     dry_run: Annotated[
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
-    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="terminal, markdown, latex, csv or json.",
+            help="terminal, markdown, latex or json.",
             callback=matching("|".join(_FORMATS), f"one of {', '.join(_FORMATS)}"),
         ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the table to a `.md`, `.tex`, `.csv` or `.json`, or its picture to a `.svg` or `.png`."
-        ),
+        typer.Option(help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg` or `.png`."),
     ] = None,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
@@ -108,28 +101,23 @@ def table(
 
     form = "json" if as_json else form or "terminal"
     if name is not None and (name.endswith(".arch") or "/" in name):
-        remedy = "name the file and a table of it, or with `--list` or `--claims` a folder"
+        remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
-    if listed or claims:
-        chosen = "--list" if listed else "--claims"
+    if listed:
         unheeded = {
-            "--claims": claims and listed, "--only": only, "--dry-run": dry_run, "--no-run": no_run,
-            "--compare": compare, "--write": write, "--together": together,
+            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--write": write,
+            "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
-            console.fail(f"`{chosen}` and `{option}` exclude each other", "use one of them", code=2)
+            console.fail(f"`--list` and `{option}` exclude each other", "use one of them", code=2)
         tables = table_previews.TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
-        if listed:
-            table_previews.list_tables(tables, out, form)
-        else:
-            table_previews.print_claims(tables, form)
+        table_previews.list_tables(tables, out, form)
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
-    pairs = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
@@ -148,7 +136,7 @@ def table(
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries))
-    _show_results(runs, pairs, parse_sets(sets), form, write)
+    _show_results(runs, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
     if failed:
@@ -165,22 +153,6 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
-
-
-def _pair(plan: TablePlan, text: str) -> tuple[str, str]:
-    """Returns two row titles, separated by a comma; titles may contain commas."""
-    titles = [row.title for row in plan.rows]
-    commas = [index for index, sign in enumerate(text) if sign == ","]
-    pairs = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
-    pair = next((pair for pair in pairs if pair[0] in titles and pair[1] in titles), None)
-    if pair is None:
-        console.fail(
-            f"`--compare {text}` does not name two rows", "write two titles: `--compare NDR,Transformer`", code=2
-        )
-    without = next((row.title for row in plan.rows if row.title in pair and row.recipe is None), None)
-    if without is not None:
-        console.fail(f"the row “{without}” has no runs to compare", "name two rows with a recipe", code=2)
-    return pair
 
 
 def _run(
@@ -242,15 +214,13 @@ class RunsDisplay:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
-def _show_results(
-    runs: TableRuns, pairs: list[tuple[str, str]], changed: dict[str, str], form: str, file: Path | None
-) -> None:
+def _show_results(runs: TableRuns, changed: dict[str, str], form: str, file: Path | None) -> None:
     from archlang.reports.files import write_file
     from archlang.reports.result_table import ResultTable
     from archlang.reports.table_formats import TEXT_FORMATS, terminal_table
 
     plan = runs.plan
-    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), pairs, changed, runs.time_spent())
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, runs.time_spent())
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:

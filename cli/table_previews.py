@@ -20,7 +20,7 @@ from archlang.errors.names import plural, rounded
 if TYPE_CHECKING:
     from archlang.data.registry import OfficialFile
     from archlang.plan.from_file import TablePlanner
-    from archlang.plan.table import TablePlan
+    from archlang.plan.plan import TablePlan
     from archlang.train.runs.cost import RunCost
     from archlang.train.runs.points import Point
     from archlang.train.runs.table import TableRuns
@@ -107,24 +107,6 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
     elif summaries:
         console.out.print(total(summaries))
     tables.end(len(summaries), form == "terminal")
-
-
-def print_claims(tables: TablesOf, form: str) -> None:
-    """Prints the published numbers of each table."""
-    from archlang.reports.table_formats import markdown_text
-    from archlang.reports.table_list import published_table
-
-    if form not in ("terminal", "markdown"):
-        console.fail(f"`--claims` has no format {form}", "write `--format terminal` or `--format markdown`", code=2)
-    count = 0
-    for _, plan in tables:
-        count += 1
-        table = published_table(plan)
-        if form == "terminal":
-            console.out.print(table.terminal())
-        else:
-            console.out.write(markdown_text(table))
-    tables.end(count, True)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ def train(
             "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
+    remat: Annotated[
+        bool,
+        flag("--remat", "Keep only the states of a loop's steps, and compute the steps again in the backward pass."),
+    ] = False,
     track: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,7 +115,8 @@ def train(
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
             nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, graphs=graphs, save=save_interval(save), console=terminal, stop=stop,
+            track=track or (), compiled=compiled, graphs=graphs, remat=remat, save=save_interval(save),
+            console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
         return

@@ -18,7 +18,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
-    from archlang.reports.inspection.inspection import Inspection
+    from archlang.reports.inspection.inspect import Inspection
     from archlang.train.runs.prediction import Prediction
 
 _MOST_ANSWERS = 12  # printed
@@ -103,22 +103,37 @@ def predict(
     length: Annotated[
         int | None, typer.Option(min=1, help="Tokens to write: for answers without an end, or to continue a text.")
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Draw each token of an answer from softmax(logits / temperature).")
+    ] = None,
+    top_k: Annotated[int, typer.Option(min=0, help="Draw from the k likeliest tokens.")] = 0,
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Draw from the likeliest tokens whose sum reaches p.")
+    ] = 1.0,
+    min_p: Annotated[
+        float, typer.Option(min=0, max=1, help="Draw from the tokens with at least p times the greatest probability.")
+    ] = 0.0,
+    samples: Annotated[int, typer.Option(min=1, help="Answers for each input.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
     checkpoint: arguments.Checkpoint = None,
     device: arguments.Device = "auto",
     plugin: arguments.Plugin = None,
-    as_json: Annotated[bool, flag("--json", "Print a line of JSON for each input.")] = False,
+    as_json: Annotated[bool, flag("--json", "Print a line of JSON for each answer.")] = False,
 ) -> None:  # fmt: skip
     """Print what a trained model answers to each input, with its probability.
 
     A line of a .jsonl file is a text, a list of token ids or of rows of numbers, or an object with a value for each
     field: {"source": "jump twice"}. Marks that the task declares may be omitted, and so may the answer that a model
-    writes. Lines of stdin are texts, or JSON objects.
+    writes. Lines of stdin are texts, or JSON objects. Without a setting of sampling, the likeliest tokens are written.
 
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """
     from archlang.api.run import explaining_input_format, load_run
+    from archlang.backend.decode.sampling import Sampling
     from archlang.train.runs.prediction import predict_inputs
 
+    draws = temperature is not None or top_k or top_p < 1 or min_p or samples > 1 or seed
+    sampling = Sampling(1.0 if temperature is None else temperature, top_k, top_p, min_p, seed) if draws else None
     if bool(inputs) == bool(file):
         amount = "not both" if inputs else "and none are given"
         console.fail(f"give inputs by --input or by --file, {amount}", "see `archlang predict --help`", code=2)
@@ -141,12 +156,15 @@ def predict(
         progress = stack.enter_context(console.progress(console.err))
         counter = progress.add_task("predicting", total=total)
         rows: list[Prediction] = []
+        read = 0
         while part := list(islice(placed, batch * _BATCHES_AT_A_TIME)):
             places, values = [place for place, _ in part], [value for _, value in part]
             with explaining_input_format(opened):
                 predictions = predict_inputs(
-                    opened.module, opened.input_format, values, opened.device, batch=batch, length=length, places=places
-                )
+                    opened.module, opened.input_format, values, opened.device, batch=batch, length=length,
+                    places=places, sampling=sampling, samples=samples, first=read,
+                )  # fmt: skip
+            read += len(part)
             if as_json:
                 for prediction in predictions:
                     console.out.write_json_line(prediction.to_json())

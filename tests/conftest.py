@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Compiled = Callable[..., "Architecture"]
 Becomes = Callable[[Callable[[Graph], Graph], str], None]
 
-pytest_plugins = ["tests.browser", "tests.tiny_run"]
+pytest_plugins = ["tests.browser", "tests.tiny_run", "tests.unchecked_shapes"]
 
 # Without the kernels: Triton cannot compile decorated functions.
 _CHECKED = ("architecture", "attach", "decode", "lower", "runtime")

@@ -64,6 +64,14 @@ def shipped_model(name: str, **statics: object) -> Architecture:
     return load_page(file, name, **values).eval()
 
 
+def noisy(module: Architecture, noise: float = 0.2) -> Architecture:
+    """Returns a module in float64 for evaluation, in which no weight is a constant."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(noise * torch.randn_like(parameter))
+    return module.double().eval()
+
+
 def drawn_fields(module: Architecture) -> list[Tensor]:
     """Returns fields of two samples, in which every length is 6."""
     fields = []

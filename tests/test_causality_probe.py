@@ -17,6 +17,7 @@ from archlang.syntax.tree import Definition
 from tests.graph.test_causality import CAUSAL, LEAKING
 from tests.sampling import one_in
 from tests.semantics.batches import Sample, ragged, run, samples
+from tests.shipped_models import noisy
 
 ROOT = Path(archlang.__file__).parent
 SHIPPED = [
@@ -45,13 +46,8 @@ def small_graph(file: Path, model: str) -> Graph:
 
 
 def perturbed(graph: Graph, noise: float = 0.3) -> Architecture:
-    """Returns a module in float64 in which no weight is a constant."""
     torch.manual_seed(0)
-    module = build(graph).double().eval()
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(noise * torch.randn_like(parameter))
-    return module
+    return noisy(build(graph), noise)
 
 
 def sees_future(graph: Graph, length: int = 13) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from unittest import mock
 
 import jaxtyping
+import pytest
 import torch
 
 from archlang.backend.runtime.halting import Tally
@@ -43,3 +44,10 @@ def _unless_nested(jaxtyped: Callable[..., Decorator]) -> Callable[..., Decorato
         return lambda function: function if "<locals>" in function.__qualname__ else jaxtyped(**options)(function)
 
     return decorator
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Disables the checks in a test; they also see wrong inputs first."""
+    with unchecked_shapes():
+        yield

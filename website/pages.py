@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from archlang.resolve.shipped import summary
+from archlang.resolve.library import summary
 
 ROOT = Path(__file__).parent.parent
 _START = "README.md"

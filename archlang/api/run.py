@@ -12,14 +12,14 @@ from typing import Any
 
 from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
+from archlang.backend.decode.sampling import Sampling
 from archlang.compile import add_origin
 from archlang.errors import ProgramError
 from archlang.errors.source import Source
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
+from archlang.reports.inspection.inspect import Inspection, item_batch, source_lines, typed_input
 from archlang.reports.inspection.inspect import inspect as inspect_batch
-from archlang.reports.inspection.inspect import item_batch, source_lines, typed_input
-from archlang.reports.inspection.inspection import Inspection
 from archlang.reports.pictures.formats import print_svg
 from archlang.reports.pictures.picture import draw
 from archlang.reports.run_report import RunReport
@@ -69,9 +69,15 @@ class Run(OpenedRun):
         return self.load([split], None)[split]
 
     def predict(
-        self, inputs: Sequence[Item] | Split, *, batch: int = DEFAULT_BATCH, length: int | None = None
+        self,
+        inputs: Sequence[Item] | Split,
+        *,
+        batch: int = DEFAULT_BATCH,
+        length: int | None = None,
+        sampling: Sampling | None = None,
+        samples: int = 1,
     ) -> list[Prediction]:
-        """Returns the prediction for each input, in order.
+        """Returns the prediction for each input, in order; with `samples`, so many for each.
 
             run.predict(["10 a b", "11 b"])
             run.predict([{"source": "jump twice"}])
@@ -84,11 +90,16 @@ class Run(OpenedRun):
             batch: How many inputs are read at a time.
             length: The number of tokens to write, for answers without an end. A language model continues its inputs by
                 as many tokens.
+            sampling: How the tokens of an answer are drawn, such as `archlang.Sampling(temperature=0.8, seed=1)`; the
+                likeliest if it is None.
 
         Raises:
             RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
         with explaining_input_format(self):
-            return predict_inputs(self.module, self.input_format, inputs, self.device, batch=batch, length=length)
+            return predict_inputs(
+                self.module, self.input_format, inputs, self.device,
+                batch=batch, length=length, sampling=sampling, samples=samples,
+            )  # fmt: skip
 
     def inspect(self, item: Item | Split) -> Inspection:
         """Returns what the model does with an input, or with the first sample of a split: the panels of

@@ -12,6 +12,7 @@ import archlang
 from archlang.backend import mistakes
 from archlang.backend.attach import attach_program
 from archlang.backend.decode.greedy import Decoded, decode
+from archlang.backend.decode.sampling import Choose
 from archlang.backend.error_notes import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
@@ -133,12 +134,14 @@ class Architecture(Group):
         limit: int | None = None,
         answer_lengths: Lengths | None = None,
         cache: bool = True,
+        choose: Choose | None = None,
     ) -> Decoded:
-        """Decodes greedily: returns the answers that result from choosing the likeliest token at each step. The model
-        must not see the future of the field that it writes.
+        """Decodes: returns the answers that result from choosing the likeliest token at each step, or what `choose`
+        returns of the logits [b vocab]. The model must not see the future of the field that it writes.
 
             decoded = module.decode(source, lengths=source_lengths, begin=12, end=12, limit=50)
             decoded = module.decode(source, lengths=source_lengths, begin=12, end=12, answer_lengths=true_lengths)
+            drawn = module.decode(begin=tokens, limit=50, choose=Sampling(top_p=0.9).of_items(range(len(tokens))))
 
         `fields` and `lengths` are those of `forward`, without the written field. The written field begins with the
         token `begin`, or with the tokens [b k]. A sample's answer stops before its first `end`. Decoding stops when all
@@ -155,7 +158,7 @@ class Architecture(Group):
         Raises:
             TypeError: the model writes no sequence, there is no limit, or an argument has the wrong type.
             ValueError: a shape, a token or a length does not fit the program."""
-        return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache)
+        return decode(self, self.program, fields, lengths, begin, end, limit, answer_lengths, cache, choose)
 
     def _repr_html_(self) -> str:
         # The public function: pictures are a later layer, and a module that was unpickled has imported none.

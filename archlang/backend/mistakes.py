@@ -199,6 +199,11 @@ def not_an_integer(argument: str, value: object) -> TypeError:
     return TypeError(f"{argument} is an integer, and got {value!r}")
 
 
+def not_in_bounds(name: str, value: float, least: float, most: float) -> ValueError:
+    bounds = f"{least} or more" if most == float("inf") else f"between {least} and {most}"
+    return ValueError(f"{name} is {value}, and must be {bounds}")
+
+
 def negative_limit(limit: int) -> ValueError:
     return ValueError(f"limit is {limit}, and must be 0 or more")
 

@@ -15,8 +15,8 @@ from archlang.errors import Diagnostic
 from archlang.graph.graph import Instance
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve import library
-from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.resolve import Declaration, prelude
+from archlang.resolve.unused import listed_symbols
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Value
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Extern, Name, Number, StaticParameter

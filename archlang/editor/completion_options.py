@@ -8,7 +8,7 @@ from archlang.editor.recipe_facts import RecipeFacts
 from archlang.editor.symbols import Item
 from archlang.plan.recipe import SEED
 from archlang.resolve import library
-from archlang.resolve.compared_symbols import listed_symbols
+from archlang.resolve.unused import listed_symbols
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter

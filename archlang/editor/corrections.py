@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.errors import Diagnostic, Edit
 from archlang.errors.edits import apply_edits
-from archlang.plan.corrections import correct, is_safe_in
+from archlang.plan.check import correct, is_safe_in
 
 _LONGEST_TITLE = 80
 

@@ -348,8 +348,7 @@ class Binding:
         """Returns the written sizes of a type, with `vocab` added to tokens and 1 to maps; None after a mistake."""
         counts = SIZES_OF_TYPES.get(written.name)
         if counts is None:
-            sizes = [unparse(size) for size in written.dimensions]
-            self.report(mistakes.unknown_type(written.span, written.name, SIZES_OF_TYPES, sizes))
+            self.report(mistakes.unknown_type(written.span, written.name, SIZES_OF_TYPES))
             return None
         if len(written.dimensions) not in counts:
             expected = " or ".join(str(count) for count in counts) + (" size" if counts == (1,) else " sizes")

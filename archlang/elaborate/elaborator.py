@@ -12,8 +12,8 @@ from archlang.errors import Diagnostic, Report
 from archlang.errors.source import Span
 from archlang.graph.graph import Graph
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.compared_symbols import unlisted_symbols
 from archlang.resolve.resolve import Declaration
+from archlang.resolve.unused import unlisted_symbols
 from archlang.resolve.values import Bound
 from archlang.syntax.tree import Definition, Name
 from archlang.types import Dim, Type

@@ -1,7 +1,7 @@
 """Diagnostics about types and signatures."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
@@ -151,25 +151,12 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     return diagnostic if size is None else diagnostic.with_edits(*resized(changed, before.dims[-1], size))
 
 
-def unknown_type(span: Span, name: str, possible: Iterable[str], sizes: Sequence[str]) -> Diagnostic:
-    """`sizes` are those that are written in the brackets of the type."""
+def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     diagnostic = _unknown("E0407", span, "type", name, possible)
-    meant = {1: "vec", 2: "seq", 3: "map"}.get(len(sizes))
-    place = word_in(span, name)
-    if name.lower() not in _FOREIGN_TYPES or meant is None or place is None:
+    if name.lower() not in ("tensor", "array", "ndarray", "matrix", "vector", "float"):
         return diagnostic
-    if meant == "map" and _BATCH.search(span.text):
-        remedy = f"write `seq[{', '.join(sizes[1:])}]`: the batch axis is implicit"
-        diagnostic = replace(diagnostic, remedy=remedy, edits=(), is_safe=False)
-        return diagnostic.with_edits(Edit(place, "seq"), _without_batch_axis(span))
-    remedy = f"write `{meant}[{', '.join(sizes)}]`"
-    return replace(diagnostic, remedy=remedy, edits=(), is_safe=False).with_edits(Edit(place, meant))
-
-
-# A type that begins with the batch axis.
-_BATCH = re.compile(r"\[\s*(?:b|bs|batch|batch_size)\b", re.IGNORECASE)
-# What other libraries call a value of any type.
-_FOREIGN_TYPES = ("tensor", "array", "ndarray", "matrix", "vector", "float", "sequence")
+    remedy = "write `vec[d]` for a vector or `seq[n, d]` for a sequence; the batch axis is implicit"
+    return replace(diagnostic, remedy=remedy, edits=(), is_safe=False)
 
 
 def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Diagnostic:

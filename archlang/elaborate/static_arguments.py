@@ -8,10 +8,10 @@ from archlang.errors.effort import spend
 from archlang.errors.names import did_you_mean
 from archlang.errors.source import Span
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.library import static_called
 from archlang.resolve.resolve import Declaration, ResolvedFile
+from archlang.resolve.unused import listed_symbols
 from archlang.resolve.values import KINDS, MISFIT, BlockValue, Bound, InstanceValue, Unknown, Value, coerce, describe
 from archlang.syntax import tree
 from archlang.types import Dim

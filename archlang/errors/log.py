@@ -1,7 +1,6 @@
 """Collects the diagnostics of one program: each once, in order, up to a limit."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from archlang.errors.diagnostic import Diagnostic, ProgramError
@@ -20,15 +19,6 @@ class DiagnosticLog:
         self._warnings: dict[tuple[str, str, int, str], Diagnostic] = {}
         self._reported_places: set[tuple[str, str, int, int]] = set()
         self._points: dict[_Kind, set[str]] | None = None  # the messages of all points, by the kind of their mistake
-        self._unread: list[tuple[Span, Callable[[Diagnostic], bool]]] = []
-
-    def doubt(self, items: Iterable[tuple[Span, Callable[[Diagnostic], bool]]]) -> None:
-        """Ignores later diagnostics within items that have syntax mistakes, if their missing lines may explain them.
-
-        Args:
-            items: The place of each item, and a function that says whether its missing lines may explain a
-                diagnostic."""
-        self._unread = sorted(items, key=lambda item: item[0].start)
 
     def settle(self) -> None:
         """Ends the check of single blocks. Later diagnostics at the place of an error are ignored, because they are the
@@ -45,7 +35,7 @@ class DiagnosticLog:
 
         Raises:
             ProgramError: there are more than `MOST_ERRORS` errors; the exception has all diagnostics so far."""
-        if _place(diagnostic) in self._reported_places or self._is_explained(diagnostic):
+        if _place(diagnostic) in self._reported_places:
             return
         span = diagnostic.span
         key = (diagnostic.code, span.source.path, span.start, diagnostic.message)
@@ -61,11 +51,6 @@ class DiagnosticLog:
             message = f"there are more than {MOST_ERRORS} errors; only the first {MOST_ERRORS} are shown"
             raise ProgramError([*self.sorted(), _excess("E0115", message, span, "the next error is here")])
         self._errors.setdefault(key, diagnostic)
-
-    def _is_explained(self, diagnostic: Diagnostic) -> bool:
-        before = bisect_right(self._unread, diagnostic.span.start, key=lambda item: item[0].start)
-        nearest = self._unread[max(before - 1, 0) : before]
-        return any(item.contains(diagnostic.span) and explains(diagnostic) for item, explains in nearest)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Adds several diagnostics."""

@@ -9,9 +9,8 @@ from pathlib import Path
 from archlang.backend.architecture import Architecture
 from archlang.disk.os_errors import os_errors_as
 from archlang.export import mistakes
-from archlang.export.onnx import export_onnx
 from archlang.export.plain.file import export_plain
-from archlang.export.traced import export_pt2
+from archlang.export.traced import export_onnx, export_pt2
 
 # Each writes a module to a path, and returns the files that it wrote.
 FORMATS: Mapping[str, Callable[[Architecture, Path], list[Path]]] = {

@@ -1,14 +1,13 @@
-"""What decoding keeps of the positions before the next one."""
+"""What the next token needs of the positions before it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Mapping
 from functools import reduce
 
-from archlang.graph.causality import horizons
+from archlang.graph.causality import horizon, horizons
 from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.growth import growths
+from archlang.graph.growth import chunk_count, growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Call, Halting, Scan, step_limit
+from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, Horizon, Manner
@@ -18,90 +17,116 @@ _OF_THE_POSITION = {Manner.POINTWISE, Manner.LENGTH}
 # The others are in the row of the position, or in rows before it, of a map.
 _OF_OTHER_ROWS = {Manner.TRANSPOSED, Manner.MIRRORED, Manner.FULL}
 
+# What is kept, by the value itself, or by what keeps it: nothing is kept twice.
+_Kept = dict[Hashable, Dim]
+
 
 def decoding_state(graph: Graph) -> Dim | None:
-    """Returns how many numbers of one sample decoding keeps from token to token, as a polynomial in the lengths: keys,
-    values, and states of recurrences. None if no input of tokens can be decoded, since the result sees its future.
+    """Returns how many numbers of one sample the next token needs, as a polynomial in the lengths: keys, values, and
+    states of recurrences. None if no input of tokens can be decoded, since the result sees its future.
 
-    Windows and chunks count as full, and halting loops as long as they may be."""
+    Windows and chunks count as full, and halting loops run to their limits."""
     graph = normalize(graph)
     for origin in reversed(graph.region.inputs):
-        if origin.type.name == "tokens":
-            found = horizons(graph, origin.name)
-            if not found[graph.region.results[0]].sees_future:
-                return _Decoding(graph, found).region(graph.region)
+        if origin.type.name == "tokens" and not horizon(graph, origin.name).sees_future:
+            return Dim.total(_Decoding(graph, horizons(graph, origin.name)).region(graph.region).values())
     return None
 
 
-@dataclass
 class _Decoding:
-    graph: Graph
-    horizons: Mapping[str, Horizon]
-    chunks: dict[str, Dim] = field(default_factory=dict)
-    """the sizes of the chunks around a region, by the names of their lengths"""
+    def __init__(self, graph: Graph, found: Mapping[str, Horizon]) -> None:
+        self._instances = graph.instances
+        self._horizons = found
+        self._lengths: dict[str, Dim] = {}  # of the bodies of scans, in those of the model
 
-    def region(self, region: Region) -> Dim:
-        types = region.types()
-        kept: dict[str, Dim] = {}  # by the value that is kept, or by the node that keeps it
+    def region(self, region: Region) -> _Kept:
+        types, kept = region.types(), _Kept()
         for node in region.nodes:
-            if any(self.grows(source) for source in node.inputs):
-                kept |= self.node(node, types)
-        return Dim.total(kept.values())
+            if not any(map(self._grows, node.inputs)):
+                continue
+            if isinstance(node.operation, Call):
+                kept |= self._call(node, node.operation.instance, types)
+            elif isinstance(node.operation, Scan):
+                kept |= self._scan(node, node.operation, types)
+            elif node.regions:
+                kept |= self._steps(node, types)
+        return kept
 
-    def grows(self, value: str) -> bool:
-        return self.horizons.get(value, NOTHING) != NOTHING
+    def _grows(self, value: str) -> bool:
+        return self._horizons.get(value, NOTHING) != NOTHING
 
-    def node(self, node: Node, types: Mapping[str, Type]) -> dict[str, Dim]:
-        match node.operation:
-            case Call(instance=path):
-                return self.call(node, path, types)
-            case Scan():
-                return {node.id: self.scan(node, types)}
-        if not node.regions:
-            return {}
-        (body,) = node.regions
-        inner = self.region(body)
-        if isinstance(node.operation, Halting):  # which positions run a step, later ones may decide
-            inner += Dim.total(self.size(body.types()[result]) for result in body.results)
-        steps = Dim.of(step_limit(node.operation) or 1)
-        arguments = [self.size(types[source]) for source in node.inputs if isinstance(node.operation, Halting)]
-        return {node.id: inner * steps + Dim.total(arguments)}
+    def _far(self, node: Node, types: Mapping[str, Type]) -> list[str]:
+        """Returns the arguments of a call that it reads at other positions."""
+        assert node.instance is not None
+        far = []
+        for source, manner in zip(node.inputs, map(Manner, self._instances[node.instance].reads), strict=False):
+            is_map = types[source].name == "map"
+            rows = {*_OF_OTHER_ROWS, *([Manner.CAUSAL] if node.type.name == "map" else [])}
+            if manner in rows if is_map else manner not in _OF_THE_POSITION:
+                far.append(source)
+        return far
 
-    def call(self, node: Node, path: str, types: Mapping[str, Type]) -> dict[str, Dim]:
-        instance = self.graph.instances[path]
+    def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Kept:
+        instance, far = self._instances[path], self._far(node, types)
+        if instance.costs.state is None:
+            return {source: self._size(types[source]) for source in far if self._grows(source)}
         lengths = {
             name: length
             for axes, source in zip(instance.axes, node.inputs, strict=False)
             for name, length in zip(axes, types[source].lengths, strict=False)
             if name
         }
-        if instance.costs.state is not None:
-            return {node.id: instance.costs.state.substitute(lengths).substitute(self.chunks)}
-        kept = {}
-        for source, manner in zip(node.inputs, map(Manner, instance.reads), strict=False):
-            is_map = types[source].name == "map"
-            rows = {*_OF_OTHER_ROWS, *([Manner.CAUSAL] if node.type.name == "map" else [])}
-            if self.grows(source) and (manner in rows if is_map else manner not in _OF_THE_POSITION):
-                kept[source] = self.size(types[source])
-        return kept
+        return {(path, *far): instance.costs.state.substitute(lengths).substitute(self._lengths)}
 
-    def scan(self, node: Node, types: Mapping[str, Type]) -> Dim:
-        assert isinstance(node.operation, Scan)
+    def _steps(self, node: Node, types: Mapping[str, Type]) -> _Kept:
+        """What a loop over steps keeps: of values that its steps share, no copy for each."""
         (body,), layout = node.regions, loop_layout(node)
-        grown: dict[str, Dim] = {}
-        for index, growth in growths(node).items():
-            chunk = None if takes_positions(node) else body.inputs[0].type.lengths[0]
-            state = body.inputs[layout.inner + index].type.lengths[0]
-            first = types[node.inputs[layout.outer + index]].lengths[0]
-            grown |= {name: first + growth.total(types[node.inputs[0]].lengths[0], chunk) for name in state.names}
-        states = [self.size(types[source]) for source in node.inputs[layout.outer : layout.outer + layout.states]]
-        if takes_positions(node):
-            return Dim.total(states)
-        part = types[node.inputs[0]].part
-        name = body.inputs[0].type.lengths[0].symbol
-        self.chunks |= {} if part is None or name is None else {name: part}
-        return Dim.total([*states, self.region(body)])
+        captured = [value.id for value in body.inputs[layout.inner_captured :]]
+        outer = dict(zip(captured, node.inputs[layout.outer_captured :], strict=True))
+        shares_weights = isinstance(node.operation, Repeat | Halting)
+        kept, of_step = _Kept(), Dim.of(0)
+        for key, size in self.region(body).items():
+            if key in outer:
+                kept[outer[str(key)]] = size
+            elif shares_weights and isinstance(key, tuple) and _is_within(key[1:], captured):
+                kept[(key[0], *(outer[source] for source in key[1:]))] = size
+            else:
+                of_step = of_step + size
+        return kept | {node.id: of_step * Dim.of(step_limit(node.operation) or 1)}
 
-    def size(self, kind: Type) -> Dim:
+    def _scan(self, node: Node, scan: Scan, types: Mapping[str, Type]) -> _Kept:
+        (body,), layout = node.regions, loop_layout(node)
+        scanned = self._size_of_length(types[node.inputs[0]])
+        chunk = None if takes_positions(node) else body.inputs[0].type.lengths[0]
+        part = types[node.inputs[0]].part
+        if chunk is not None:
+            size = scanned if part is None or part.constant == 0 else part
+            self._lengths |= dict.fromkeys(chunk.names, size)
+            self._lengths |= dict.fromkeys(chunk_count(chunk).names, Dim.of(f"({scanned}/{size})"))
+        for index, growth in growths(node).items():
+            first = types[node.inputs[layout.outer + index]].lengths[0]
+            grown = (first + growth.total(scanned, chunk)).substitute(self._lengths)
+            self._lengths |= dict.fromkeys(body.inputs[layout.inner + index].type.lengths[0].names, grown)
+        kept: _Kept = {
+            (node.id, state.id): self._size(state.type)
+            for state in body.inputs[layout.inner : layout.inner + layout.states]
+        }
+        if scan.before is not None:
+            before = body.inputs[1].type
+            self._lengths |= dict.fromkeys(before.lengths[0].names, Dim.of(scan.before) if scan.before else scanned)
+            kept[node.id] = self._size(before)
+        if chunk is not None:
+            return kept | {(node.id, key): size for key, size in self.region(body).items()}
+        captured = [source for source in node.inputs[layout.outer_captured :] if self._grows(source)]
+        return kept | {source: self._size(types[source]) for source in captured if types[source].lengths}
+
+    def _size_of_length(self, kind: Type) -> Dim:
+        return kind.lengths[0].substitute(self._lengths)
+
+    def _size(self, kind: Type) -> Dim:
         sizes = kind.lengths if kind.name == "tokens" or kind.feature is None else (*kind.lengths, kind.feature)
-        return reduce(Dim.__mul__, sizes, Dim.of(1)).substitute(self.chunks)
+        return reduce(Dim.__mul__, sizes, Dim.of(1)).substitute(self._lengths)
+
+
+def _is_within(values: Collection[Hashable], others: Collection[str]) -> bool:
+    return bool(values) and all(value in others for value in values)

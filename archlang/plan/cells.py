@@ -9,9 +9,8 @@ from archlang.errors.source import on_command_line
 from archlang.plan import mistakes
 from archlang.plan.measures import is_group
 from archlang.plan.model_graphs import ModelGraphs
-from archlang.plan.plan import Plan, PublishedResult
+from archlang.plan.plan import CellOption, Plan, PublishedResult, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.planner import Planner, joined_recipe
-from archlang.plan.table import CellOption, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax.expression_text import expression_text

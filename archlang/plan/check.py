@@ -1,7 +1,9 @@
-"""All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables."""
+"""All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables; and
+the edits of those whose correction is safe."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +12,7 @@ from archlang.elaborate.context import IN_CALL, Observe
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors.edits import apply_edits
 from archlang.errors.effort import TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
@@ -74,14 +77,18 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
     report = DiagnosticLog()
     try:
         report.add(diagnostics)
-        report.doubt(_doubts(resolved, diagnostics))
         if not report.has("E0210"):  # blocks that contain themselves have no end
             _check_file(resolved, report)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
         report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
-    mistakes = report.sorted()
+    halves = [item for item in resolved.program.all_items if not isinstance(item, Use) and not item.is_whole]
+    mistakes = [
+        diagnostic
+        for diagnostic in report.sorted()
+        if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
+    ]
     doubtful = items_in_doubt(resolved, mistakes)
     return tuple(
         diagnostic
@@ -110,20 +117,14 @@ def _is_of_call(diagnostic: Diagnostic) -> bool:
     return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
-def _doubts(
-    resolved: ResolvedFile, loading: Sequence[Diagnostic]
-) -> Iterator[tuple[Span, Callable[[Diagnostic], bool]]]:
-    """Yields the place of each item that has a syntax mistake, with what its missing lines may explain."""
-    for item in resolved.program.all_items:
-        if not isinstance(item, Use) and not item.is_whole:
-            places = [each.span.start for each in loading if item.span.contains(each.span)]
-            yield item.span, partial(_may_be_explained, item, min(places, default=item.span.start))
-
-
-def _may_be_explained(item: Item, first_mistake: int, diagnostic: Diagnostic) -> bool:
-    """Whether the lines that an item lacks may explain a diagnostic: in a block, an unknown name after the first of
-    them, and what is missing or unused, or anything if they are of the header; in a recipe or a table, what the lines
-    may set."""
+def _may_explain(item: Item, loading: Sequence[Diagnostic], diagnostic: Diagnostic) -> bool:
+    """Whether the lines that an item with syntax mistakes lacks may explain a diagnostic: in a block, an unknown name
+    after the first of them, and what is missing or unused, or anything if they are of the header; in a recipe or a
+    table, what the lines may set."""
+    if not item.span.contains(diagnostic.span):
+        return False
+    places = [each.span.start for each in loading if item.span.contains(each.span)]
+    first_mistake = min(places, default=item.span.start)
     code = diagnostic.code
     if isinstance(item, Extern) or (isinstance(item, Definition) and first_mistake < item.body.span.start):
         is_missing = code in _OF_MISSING_STATEMENTS or code == "E0235"
@@ -328,3 +329,41 @@ def _words(item: Item) -> set[str]:
     words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
     spend(len(words) // 20)
     return set(words)
+
+
+# A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.
+_MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected text, the mistakes that were corrected, and those that are left, at their places in the text."""
+
+    text: str
+    corrected: tuple[Diagnostic, ...]
+    left: tuple[Diagnostic, ...]
+
+
+def correct(
+    text: str, path: str, allow: Iterable[str | Path] = (), unsaved: Mapping[str, str] = MappingProxyType({})
+) -> Correction:
+    """Returns a program's text with the edits of its mistakes that are safe. Other files are not corrected.
+
+    `allow` and `unsaved` are as for `check_text`."""
+    allow = tuple(allow)
+    corrected: list[Diagnostic] = []
+    left = check_text(text, path, unsaved, allow)
+    for _ in range(_MOST_ROUNDS):
+        safe = [diagnostic for diagnostic in left if is_safe_in(diagnostic, path)]
+        if not safe:
+            break
+        corrected += safe
+        text = apply_edits(text, [edit for diagnostic in safe for edit in diagnostic.edits])
+        left = check_text(text, path, unsaved, allow)
+    return Correction(text, tuple(corrected), left)
+
+
+def is_safe_in(diagnostic: Diagnostic, path: str) -> bool:
+    """Returns whether a mistake has safe edits, all of them in one file."""
+    edits = diagnostic.edits
+    return diagnostic.is_safe and bool(edits) and all(edit.span.source.path == path for edit in edits)

@@ -15,12 +15,11 @@ from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, plan_derived_table
 from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
-from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.plan import BoundExtern, Plan, TablePlan
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plan.recipe import read_parts, resolve_recipe
 from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.statics import bind, bound_extern
-from archlang.plan.table import TablePlan
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
 from archlang.resolve.resolve import Loader, ResolvedFile, load_command_line
@@ -170,29 +169,18 @@ def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Pa
     return resolved
 
 
-def check_shipped(word: str, extern: BoundExtern) -> BoundExtern:
-    """Checks the statics of a shipped task (`word` is `task`) or optimizer (`train`) like those of a recipe. Returns it
-    with defaults for those that are missing.
-
-    Raises:
-        ProgramError: it has no such statics."""
-    return _bind_again(word, extern, {})[0]
-
-
-def change_task(task: BoundExtern, sets: Mapping[str, str]) -> tuple[BoundExtern, Mapping[str, int]]:
-    """A shipped task with other statics, such as `{"task.test": "[64, 128]"}`, and the sizes that it gives its models.
-
-    Raises:
-        ProgramError: it has no such statics, or they contradict the others."""
-    return _bind_again("task", task, parse_overrides(sets))
-
-
-def _bind_again(
-    word: str, extern: BoundExtern, settings: Mapping[str, Setting]
+def rebind(
+    word: str, extern: BoundExtern, sets: Mapping[str, str] | None = None
 ) -> tuple[BoundExtern, Mapping[str, int]]:
-    """A shipped task or optimizer as `_bind` returns it; `settings` replace its statics."""
+    """A shipped task (`word` is `task`) or optimizer (`train`) with its statics checked like those of a recipe, and
+    with defaults for those that are missing, and the sizes that it gives its models. `sets`, such as
+    `{"task.test": "[64, 128]"}`, override its statics.
+
+    Raises:
+        ProgramError: it has no such statics, or they contradict each other."""
     recorded = {(path := f"{word}.{name}"): static_setting(path, value) for name, value in extern.statics.items()}
-    return _bind(load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n"), word, {**recorded, **settings})
+    resolved = load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+    return _bind(resolved, word, {**recorded, **parse_overrides(sets)})
 
 
 def _bind(resolved: ResolvedFile, word: str, settings: Mapping[str, Setting]) -> tuple[BoundExtern, dict[str, int]]:

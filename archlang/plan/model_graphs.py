@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from archlang.elaborate import mistakes as elaborate_mistakes
-from archlang.elaborate.binding import TASK_SIZES
+from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
-from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors import Diagnostic, ProgramError, Report, ignore
 from archlang.errors.effort import Memo
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
@@ -22,7 +22,7 @@ from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.syntax.tree import Definition, Name
 from archlang.syntax.walk import walk
-from archlang.types import Type
+from archlang.types import Axis, Type
 from archlang.types.statics import StaticValue, Symbol
 
 _Texts = frozenset[tuple[str, type, str, Hashable]]
@@ -146,7 +146,10 @@ def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, 
     graph, _, _ = elaborate(model, bound, model_sizes(sizes), model.span, report)
     report.stop_at_errors()
     if graph is None:
-        raise ProgramError([elaborate_mistakes.needs_task(model.span, model.name, ("vocab", "classes"))])
+        used = {node.text for node in walk(model.item) if isinstance(node, Name)}
+        features = Binding(model, model.span, bound, ignore).named_sizes(Axis.FEATURE)
+        missing = [size for size in (*TASK_SIZES, *features) if size in used and size not in statics]
+        raise ProgramError([elaborate_mistakes.needs_task(model.span, model.name, missing)])
     return graph
 
 

@@ -18,8 +18,8 @@ from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_paramet
 from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic
-from archlang.resolve.compared_symbols import listed_symbols
 from archlang.resolve.mistakes import symbol_not_listed
+from archlang.resolve.unused import listed_symbols
 from archlang.resolve.values import BlockValue, Bound, Value
 from archlang.syntax.tree import Expression, Name, Recipe, Setting, Table
 from archlang.types import Dim

@@ -14,10 +14,9 @@ from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number
 from archlang.plan.measures import RUN, bad_metric, is_group
-from archlang.plan.plan import Plan, PublishedResult
+from archlang.plan.plan import Plan, PublishedResult, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
-from archlang.plan.table import TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.variations import TableParts, read_table, spread
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import ResolvedFile

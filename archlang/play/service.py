@@ -33,12 +33,11 @@ from archlang.play.mistakes import (
     unknown_program,
 )
 from archlang.play.training import Json, Trainer
-from archlang.reports.pictures.changes import describe_changes
+from archlang.reports.pictures.changes import describe_changes, side_by_side
 from archlang.reports.pictures.formats import print_svg
 from archlang.reports.pictures.picture import draw
-from archlang.reports.pictures.side_by_side import side_by_side
 from archlang.resolve import library
-from archlang.resolve.shipped import items, program_text, recipe_files, summary
+from archlang.resolve.library import items, program_text, recipe_files, summary
 
 Facts = dict[str, Json]
 

@@ -1,22 +1,85 @@
-"""Line charts as SVG, drawn by matplotlib.
+"""Line charts as SVG, drawn by matplotlib, and its theme.
 
 The colours are those of Okabe and Ito, which are distinct for colour-blind readers; each line has its own marker."""
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from archlang.errors.visible import visible
-from archlang.reports.plotting import INK, LEGIBLE_INK, figure_svg, themed_figure
+from archlang.reports.files import write_file
+from archlang.reports.mistakes import library_missing
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# The colour of text and lines. A page replaces it by the colour of its own text.
+INK = "#010203"
+# The ink of a file, which can be read on a light and on a dark ground.
+LEGIBLE_INK = "#6e7781"
+
+
+@contextmanager
+def themed_figure(size: tuple[float, float]) -> Iterator[Figure]:
+    """Yields a figure of `size` inches in the theme. No window is opened.
+
+    Raises:
+        PageError: matplotlib is not installed."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise library_missing("charts", "matplotlib") from None
+    theme: Any = {  # Any: the names of all settings
+        "svg.fonttype": "none", "svg.hashsalt": "archlang", "font.family": "sans-serif", "font.size": 9,
+        "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK,
+        "axes.labelcolor": INK, "axes.edgecolor": INK, "axes.titlecolor": INK, "xtick.color": INK,
+        "ytick.color": INK, "axes.titlelocation": "left",
+        "text.parse_math": False,  # texts come from programs and data
+    }  # fmt: skip
+    with mpl.rc_context(theme), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # it is drawn as a box
+        yield Figure(figsize=size, layout="constrained")
+
+
+def figure_svg(figure: Figure, title: str = "", description: str = "", ink: str = LEGIBLE_INK) -> str:
+    """Returns a figure as the content of an SVG file.
+
+    Args:
+        title: The title of the file, which browsers show.
+        description: What screen readers read in place of the picture.
+        ink: The colour of text and lines."""
+    from markupsafe import escape
+
+    file = io.StringIO()
+    metadata = {"Date": None, **({"Title": title} if title else {})}
+    figure.savefig(file, format="svg", transparent=True, metadata=metadata)
+    svg = file.getvalue().replace(INK, ink)
+    label = f'<svg role="img" aria-label="{escape(description)}"'
+    return svg.replace("<svg", label, 1) if description else svg
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Writes a figure as a PNG file.
+
+    Raises:
+        PageError: The file cannot be written."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150, metadata={"Software": None})
+    write_file(path, content.getvalue())
+
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

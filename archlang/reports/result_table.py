@@ -1,19 +1,115 @@
-"""The results of a table: its cells with statistics and verdicts, and comparisons of its rows."""
+"""The results of a table: its cells with statistics over seeds and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from enum import Enum
+
+import numpy as np
 
 from archlang.errors.names import percent_of
 from archlang.errors.visible import visible
-from archlang.plan.table import TableColumn, TableRow
-from archlang.reports.statistics import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.plan.plan import PublishedResult, TableColumn, TableRow
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.train.runs.progress import TextTable
 from archlang.train.runs.table import CellResult, TimeSpent
+
+_RESAMPLES = 10_000
+_CONFIDENCE = 0.95
+# The accuracy from which a seed has solved a task.
+SOLVED = 0.99
+
+
+@dataclass(frozen=True)
+class SeedStatistics:
+    """The finite values of one metric over seeds.
+
+    Args:
+        deviation: The sample standard deviation (n - 1); None for fewer than two seeds.
+        interval: The 95 % bootstrap interval of the mean; None for fewer than two seeds."""
+
+    values: tuple[float, ...]
+    mean: float
+    median: float
+    deviation: float | None
+    interval: tuple[float, float] | None
+
+    @property
+    def seeds(self) -> int:
+        return len(self.values)
+
+    def solved(self, threshold: float = SOLVED) -> int:
+        """Returns how many seeds reached the threshold."""
+        return sum(value >= threshold for value in self.values)
+
+    def median_interval(self) -> tuple[float, float]:
+        """Returns the 95 % bootstrap interval of the median.
+
+        >>> SeedStatistics.of([0.1, 0.5, 0.9]).median_interval()
+        (0.1, 0.9)"""
+        return _bootstrap(np.asarray(self.values), np.median)
+
+    @staticmethod
+    def of(values: Sequence[float]) -> SeedStatistics | None:
+        """Returns the statistics of the finite values; None if there are none.
+
+        >>> statistics = SeedStatistics.of([0.9, 1.0])
+        >>> round(statistics.mean, 3), round(statistics.deviation, 3), statistics.median
+        (0.95, 0.071, 0.95)
+        >>> SeedStatistics.of([0.5]).interval is None
+        True"""
+        finite = np.asarray([value for value in values if math.isfinite(value)])
+        if not len(finite):
+            return None
+        several = len(finite) > 1
+        return SeedStatistics(
+            tuple(finite.tolist()), float(finite.mean()), float(np.median(finite)),
+            float(finite.std(ddof=1)) if several else None, _bootstrap(finite) if several else None,
+        )  # fmt: skip
+
+
+def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mean) -> tuple[float, float]:
+    """Returns the percentile interval of a statistic, with a fixed seed."""
+    random = np.random.default_rng(0)
+    resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
+    low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+# Papers print results with this precision.
+_ROUNDING = 0.005
+
+
+class ClaimVerdict(Enum):
+    """How a measured result relates to a claim."""
+
+    REPRODUCED = "reproduced"
+    BELOW = "below"
+    ABOVE = "above"
+    NOT_RUN = "not run"
+    NO_GROUP = "no such group"
+
+    @property
+    def sign(self) -> str:
+        return {"reproduced": "✓", "below": "↓", "above": "↑", "not run": "", "no such group": ""}[self.value]
+
+
+def judge(claim: PublishedResult, statistics: SeedStatistics | None) -> ClaimVerdict:
+    """Returns the verdict on a claim.
+
+    A claim is reproduced if its distance to the mean is at most its deviation or rounding, or if it is in the 95 %
+    interval of the mean. A claim about the median is compared with the median and its interval."""
+    if statistics is None:
+        return ClaimVerdict.NOT_RUN
+    tolerance = max(claim.deviation or 0.0, _ROUNDING)
+    measured = statistics.median if claim.median else statistics.mean
+    interval = statistics.median_interval() if claim.median else statistics.interval
+    low, high = interval or (measured, measured)
+    if abs(measured - claim.value) <= tolerance + 1e-9 or low <= claim.value <= high:
+        return ClaimVerdict.REPRODUCED
+    return ClaimVerdict.BELOW if measured < claim.value else ClaimVerdict.ABOVE
 
 
 @dataclass(frozen=True)
@@ -51,10 +147,10 @@ class ResultCell:
     def _metric(self) -> str:
         return self.column.metric.partition(".")[2]
 
-    def format(self, value: float, sign: Literal["-", "+"] = "-") -> str:
+    def format(self, value: float) -> str:
         """Formats a fraction in per cent, as papers of the field do, and another number with two decimals, or a squared
-        error with four. `+` shows the sign of positive numbers too."""
-        return f"{100 * value:{sign}.1f}" if self.is_fraction else f"{value:{sign}.{decimals(self._metric)}f}"
+        error with four."""
+        return f"{100 * value:.1f}" if self.is_fraction else f"{value:.{decimals(self._metric)}f}"
 
     @property
     def result(self) -> str:
@@ -119,23 +215,6 @@ class ResultCell:
 
 
 @dataclass(frozen=True)
-class RowComparison:
-    """Two rows compared in one column over the seeds that both have.
-
-    Args:
-        pairs: The number of these seeds; the other numbers are nan without one.
-        difference: The mean of left minus right.
-        probability: The p-value of the paired permutation test."""
-
-    column: TableColumn
-    left: TableRow
-    right: TableRow
-    pairs: int
-    difference: float
-    probability: float
-
-
-@dataclass(frozen=True)
 class ResultTable:
     """The results of a table. `cells` are in the order of the rows.
 
@@ -147,7 +226,6 @@ class ResultTable:
     rows: tuple[TableRow, ...]
     columns: tuple[TableColumn, ...]
     cells: tuple[ResultCell, ...]
-    comparisons: tuple[RowComparison, ...] = ()
     changed: Mapping[str, str] = field(default_factory=dict)
     spent: TimeSpent | None = None
 
@@ -157,20 +235,14 @@ class ResultTable:
         rows: Sequence[TableRow],
         columns: Sequence[TableColumn],
         measured: Sequence[CellResult],
-        compared: Sequence[tuple[str, str]] = (),
         changed: Mapping[str, str] | None = None,
         spent: TimeSpent | None = None,
     ) -> ResultTable:
-        """Computes the statistics of each cell.
-
-        Args:
-            compared: Pairs of row titles to compare."""
+        """Computes the statistics of each cell."""
         cells = tuple(map(ResultCell.of, measured))
         most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
         cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
-        table = ResultTable(name, tuple(rows), tuple(columns), cells, (), dict(changed or {}), spent)
-        comparisons = [comparison for left, right in compared for comparison in _compare(table, left, right)]
-        return replace(table, comparisons=tuple(comparisons))
+        return ResultTable(name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent)
 
     def at(self, row: TableRow, column: TableColumn) -> ResultCell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
@@ -185,7 +257,7 @@ class ResultTable:
             [visible(heading(row)), *("\n".join(map(visible, cell.lines)) for cell in self.row_cells(row))]
             for row in self.rows
         ]
-        return TextTable("", ["", *(visible(column.title) for column in self.columns)], rows)
+        return TextTable(visible(self.name), ["", *(visible(column.title) for column in self.columns)], rows)
 
     @property
     def changed_note(self) -> str:
@@ -198,7 +270,7 @@ class ResultTable:
         return f"Measured with {settings}{claims}."
 
     def sentences(self) -> list[str]:
-        """Returns the text below the table: changed settings, how to read a cell, the comparisons, and the cost."""
+        """Returns the text below the table: changed settings, how to read a cell, and the cost."""
         lines = [self.changed_note] if self.changed else []
         of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
         if of_seeds:
@@ -209,32 +281,9 @@ class ResultTable:
             )
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
-        for comparison in self.comparisons:
-            titles = comparison.column.title, comparison.left.title, comparison.right.title
-            if not comparison.pairs:
-                lines.append(f"{titles[0]}: {titles[1]} and {titles[2]} have no seed in common.")
-                continue
-            difference = self.at(comparison.left, comparison.column).format(comparison.difference, "+")
-            lines.append(
-                f"{titles[0]}: {titles[1]} − {titles[2]} = {difference} over {comparison.pairs} pairs of seeds, "
-                f"p = {comparison.probability:.3f} (paired permutation test)."
-            )
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
 
 def heading(row: TableRow) -> str:
     """Returns the title of a row, and why it does not run."""
     return f"{row.title} ({row.why})" if row.why else row.title
-
-
-def _compare(table: ResultTable, left: str, right: str) -> Iterator[RowComparison]:
-    """Compares two rows, by title, in each column over the seeds that both have."""
-    left_row, right_row = (next(row for row in table.rows if row.title == title) for title in (left, right))
-    for column in table.columns:
-        left_values = table.at(left_row, column).measured.values
-        right_values = table.at(right_row, column).measured.values
-        seeds = sorted(left_values.keys() & right_values.keys())
-        pair = [left_values[seed] for seed in seeds], [right_values[seed] for seed in seeds]
-        difference = (sum(pair[0]) - sum(pair[1])) / len(seeds) if seeds else math.nan
-        probability = paired_test(*pair) if seeds else math.nan
-        yield RowComparison(column, left_row, right_row, len(seeds), difference, probability)

@@ -1,32 +1,18 @@
-"""Prints a table of results for the terminal and as Markdown, LaTeX, CSV and JSON.
+"""Prints a table of results for the terminal and as Markdown, LaTeX and JSON.
 
-Titles and names come from programs and run folders: each format shows them as they are, so they neither add markup nor
-formulas of a spreadsheet. JSON has their exact values."""
+Titles and names come from programs and run folders: each format shows them as they are, so they add no markup.
+JSON has their exact values."""
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from archlang.errors.visible import json_text, visible
 from archlang.reports.result_table import ResultCell, ResultTable, heading
-from archlang.reports.statistics import ClaimVerdict
-from archlang.train.runs.progress import TextTable
 
-_COLOURS = {
-    ClaimVerdict.REPRODUCED: "green",
-    ClaimVerdict.BELOW: "red",
-    ClaimVerdict.ABOVE: "yellow",
-    ClaimVerdict.NOT_RUN: "dim",
-    ClaimVerdict.NO_GROUP: "dim",
-}
-# A spreadsheet computes a text that begins with one of these characters.
-_FORMULA = ("=", "+", "-", "@")
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*|<>[]"})
 _LATEX = str.maketrans(
     {
@@ -39,34 +25,19 @@ _LATEX = str.maketrans(
 
 def terminal_table(table: ResultTable) -> RenderableType:
     """Returns the table and its sentences for rich."""
-    shown = Table(title=table.name, title_justify="left", show_lines=True)
-    shown.add_column("")
-    for column in table.columns:
-        shown.add_column(column.title, justify="right")
-    for row in table.rows:
-        title = Text(row.title)
-        if row.why:
-            title.append(f"\n{row.why}", style="dim")
-        shown.add_row(title, *map(_terminal_cell, table.row_cells(row)))
-    return Group(shown, *(Text(sentence) for sentence in table.sentences()))
+    shown = table.text_table().terminal()
+    shown.show_lines = True
+    return Group(shown, *map(Text, table.sentences()))
 
 
 def markdown(table: ResultTable) -> str:
-    lines = _markdown_lines(table.text_table())
-    return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
-
-
-def markdown_text(table: TextTable) -> str:
-    """Returns a table of text with its title."""
-    return "\n".join([_markdown_text(table.title), "", *_markdown_lines(table)]) + "\n"
-
-
-def _markdown_lines(table: TextTable) -> list[str]:
-    rules = ["---", *["---:"] * (len(table.headers) - 1)]
+    shown = table.text_table()
+    rules = ["---", *["---:"] * (len(shown.headers) - 1)]
     rows = [
-        ["<br>".join(map(_markdown_text, cell.split("\n"))) for cell in row] for row in (table.headers, *table.rows)
+        ["<br>".join(map(_markdown_text, cell.split("\n"))) for cell in row] for row in (shown.headers, *shown.rows)
     ]
-    return [f"| {' | '.join(row)} |" for row in (rows[0], rules, *rows[1:])]
+    lines = [f"| {' | '.join(row)} |" for row in (rows[0], rules, *rows[1:])]
+    return "\n".join([*lines, "", *map(_markdown_text, table.sentences())]).rstrip() + "\n"
 
 
 def latex(table: ResultTable) -> str:
@@ -82,40 +53,17 @@ def latex(table: ResultTable) -> str:
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
 
 
-def csv_text(table: ResultTable) -> str:
-    """Returns a line for each cell."""
-    file = io.StringIO()
-    records = list(map(_record, table.cells))
-    writer = csv.DictWriter(file, list(records[0]) if records else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _csv_value(value) for name, value in record.items()} for record in records)
-    return file.getvalue()
-
-
 def json_table(table: ResultTable) -> str:
     facts = {
         "table": table.name,
         "changed": dict(table.changed),
         "cells": list(map(_record, table.cells)),
-        "comparisons": [
-            {
-                "column": comparison.column.title, "left": comparison.left.title, "right": comparison.right.title,
-                "pairs": comparison.pairs, "difference": comparison.difference, "p": comparison.probability,
-            }
-            for comparison in table.comparisons
-            if comparison.pairs
-        ],
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"
 
 
-TEXT_FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
-    "markdown": markdown,
-    "latex": latex,
-    "csv": csv_text,
-    "json": json_table,
-}
+TEXT_FORMATS: Mapping[str, Callable[[ResultTable], str]] = {"markdown": markdown, "latex": latex, "json": json_table}
 
 
 def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
@@ -142,27 +90,6 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "from": claim.origin if claim else None,
         "verdict": cell.verdict.value if cell.verdict else None,
     }
-
-
-def _csv_value(value: Any) -> Any:  # Any: JSON
-    """Returns a value on one line: `1 2 3` for a list, `1=0.5 2=0.7` for a mapping. A text that a spreadsheet would
-    compute gets an apostrophe in front, as the spreadsheet itself would write it."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return visible(f"'{value}" if value.lstrip().startswith(_FORMULA) else value)
-    if isinstance(value, dict):
-        return " ".join(f"{name}={item}" for name, item in value.items())
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _terminal_cell(cell: ResultCell) -> Text:
-    first, *others = cell.lines
-    text = Text(first, style="bold" if cell.statistics is not None else "dim")
-    for line in others:
-        style = _COLOURS[cell.verdict] if cell.verdict is not None and line.startswith("paper") else "dim"
-        text.append(f"\n{line}", style=f"not bold {style}")
-    return text
 
 
 def _markdown_text(text: str) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archlang.errors.names import plural
-from archlang.plan.table import TableCell, TablePlan
-from archlang.train.runs.progress import TextTable
+from archlang.plan.plan import TablePlan
 from archlang.train.runs.required_data import missing_files, missing_user_files
 
 
@@ -115,20 +114,3 @@ def total(summaries: Iterable[TableSummary]) -> str:
     )
     counts = f"{plural(len(summaries), 'table')}, {plural(cells, 'cell')}"
     return f"{counts}: {runnable} can run, {claimed} with a published number, {measured} measured"
-
-
-def published_table(plan: TablePlan) -> TextTable:
-    """Returns the published numbers of a table, as the paper prints them."""
-    by_place = {(id(cell.row), id(cell.column)): cell for cell in plan.cells}
-    rows = [[row.title, *(_number(by_place[id(row), id(column)]) for column in plan.columns)] for row in plan.rows]
-    if plan.origins:
-        title = f"{plan.name}, published in {', '.join(plan.origins)}"
-    elif any(cell.claim is not None for cell in plan.cells):
-        title = f"{plan.name}, whose source is not named"
-    else:
-        title = f"{plan.name}: no published numbers"
-    return TextTable(title, ["", *(column.title for column in plan.columns)], rows)
-
-
-def _number(cell: TableCell) -> str:
-    return "" if cell.claim is None else cell.claim.text

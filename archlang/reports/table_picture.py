@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archlang.errors.visible import visible
-from archlang.plan.measures import group_value
-from archlang.plan.table import TableColumn, TableRow
-from archlang.reports.charts import COLOURS, MARKERS, metric_title, percent_axis
+from archlang.plan.plan import TableColumn, TableRow
+from archlang.reports.charts import (
+    COLOURS,
+    INK,
+    MARKERS,
+    figure_svg,
+    metric_title,
+    percent_axis,
+    save_png,
+    themed_figure,
+)
 from archlang.reports.files import write_file
-from archlang.reports.plotting import INK, figure_svg, save_png, themed_figure
 from archlang.reports.result_table import ResultCell, ResultTable
 
 if TYPE_CHECKING:
@@ -60,7 +67,6 @@ def _draw(
     axes: Axes, table: ResultTable, metric: str, columns: Sequence[TableColumn], rows: Sequence[TableRow]
 ) -> None:
     """Draws the cells of columns of one metric: those of a row have one colour and one marker."""
-    breakdown = _breakdown(columns)
     step = min(_CELLS_PART / max(1, len(rows)), _MOST_OF_CELL)
     beside = _BESIDE * step
     for index, row in enumerate(rows):
@@ -73,7 +79,7 @@ def _draw(
             [each.mean if each else nan for each in statistics],
             yerr=[nan if each is None or each.deviation is None else each.deviation for each in statistics],
             color=colour, marker=marker, markersize=5, capsize=2, linewidth=1.2,
-            linestyle="-" if breakdown is not None else "none",
+            linestyle="none",
         )  # fmt: skip
         seeds = [
             (place - beside, value)
@@ -95,7 +101,6 @@ def _draw(
     rotation, alignment = (25, "right") if is_wide else (0, "center")
     axes.set_xticks(range(len(columns)), labels=titles, rotation=rotation, ha=alignment, parse_math=False)
     axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_xlabel(breakdown or "")
     axes.set_ylabel(metric_title(metric))
     if all(table.at(row, column).is_fraction for row in rows for column in columns):
         percent_axis(axes)
@@ -124,17 +129,6 @@ def _add_legend(figure: Figure, table: ResultTable, rows: Sequence[TableRow]) ->
 def _style(index: int) -> tuple[str, str]:
     """Returns the colour and the marker of a row, which no other row has in a table of up to 49."""
     return COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
-
-
-def _breakdown(columns: Sequence[TableColumn]) -> str | None:
-    """Returns the group by which columns break one metric down in increasing order, such as `length`; empty if it has
-    no name, None if the columns are about something else."""
-    groups = [dict(column.groups) if column.index is None else {"": column.index} for column in columns]
-    if len({column.metric for column in columns}) > 1 or any(len(group) != 1 for group in groups):
-        return None
-    names, values = zip(*(item for group in groups for item in group.items()), strict=True)
-    numbers = list(map(group_value, values))
-    return names[0] if len(set(names)) == 1 and numbers == sorted(set(numbers)) else None
 
 
 def _description(table: ResultTable, rows: Sequence[TableRow]) -> str:

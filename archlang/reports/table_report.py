@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import RenderableType
 
-from archlang.plan.table import TablePlan
+from archlang.plan.plan import TablePlan
 from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart
 from archlang.reports.html import render
 from archlang.reports.result_table import ResultTable

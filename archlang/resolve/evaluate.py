@@ -231,6 +231,8 @@ class Evaluator:
             a, b = left.constant, right.constant
             if b == 0:
                 return self._not_evaluable(node, *_BY_ZERO)
+            if b is not None and node.operator == "/" and not any(count % b for _, count in left.terms):
+                return Dim(tuple((names, count // b) for names, count in left.terms))
             if a is None or b is None:
                 return Unknown("int")
             if node.operator == "/" and a % b:

@@ -1,4 +1,4 @@
-"""The shipped blocks, tasks and optimizers, found by name."""
+"""The shipped blocks, tasks, optimizers and recipe files, found by name."""
 
 import os
 import re
@@ -158,3 +158,33 @@ def library_files() -> tuple[str, ...]:
     """Returns the dotted name of each library file."""
     files = sorted(BLOCKS.glob("**/*.arch"))
     return tuple("archlang." + ".".join(file.relative_to(BLOCKS).with_suffix("").parts) for file in files)
+
+
+_RECIPES = package.FOLDER / "recipes"
+
+
+def recipe_files() -> Mapping[str, Path]:
+    """Returns the shipped files by name: those that train in minutes first, then the papers' own settings."""
+    files = sorted(_RECIPES.rglob("*.arch"), key=lambda file: (len(file.relative_to(_RECIPES).parts), file))
+    return {file.relative_to(_RECIPES).with_suffix("").as_posix(): file for file in files}
+
+
+def program_text(file: Path) -> str:
+    """Returns the text of a file that ships with archlang."""
+    return file.read_text(encoding="utf-8")
+
+
+def summary(text: str) -> str:
+    """Returns the first sentence of the comment that begins a program."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# "))
+    return " ".join(lines).partition(". ")[0].rstrip(".") + "."
+
+
+def items(text: str) -> str:
+    """Returns the names of the models, recipes and tables that a program declares, such as `model a; recipes b, c`."""
+    names = {kind: re.findall(rf"^{kind}\s+(\w+)", text, re.MULTILINE) for kind in ("model", "recipe", "table")}
+    return "; ".join(f"{kind}{'s' * (len(each) > 1)} {', '.join(each)}" for kind, each in names.items() if each)

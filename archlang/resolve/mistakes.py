@@ -263,34 +263,14 @@ def wrong_kind(span: Span, name: str, expected: str, value: str, declared: Span 
     if is_list and _RANGE.fullmatch(span.text):
         diagnostic = replace(diagnostic, remedy=f"write the range without brackets: `{span.text}`")
         return diagnostic.with_edits(Edit(around, span.text), is_safe=True)
-    text = _in_kind(span.text, expected)
-    if text is not None and span.text[0] in '"[':
-        diagnostic = replace(diagnostic, remedy=f"write `{text}`")
-    elif expected == "symbol":
-        diagnostic = replace(diagnostic, remedy="write a word without quotes or brackets")
-    # A value in a list may be another one than the value alone.
-    return diagnostic if text is None else diagnostic.with_edits(Edit(span, text), is_safe=expected != "list")
+    plain = span.text.strip('"').removesuffix(".0" if expected == "int" else "")
+    if plain == span.text or expected not in _KIND_OF_TEXT or not re.fullmatch(_KIND_OF_TEXT[expected], plain):
+        return diagnostic
+    return replace(diagnostic, remedy=f"write `{plain}`").with_edits(Edit(span, plain), is_safe=True)
 
 
-def _in_kind(written: str, kind: str) -> str | None:
-    """Returns the same value as another kind of static is written; None if it has none."""
-    if kind == "bool":
-        return {"0": "false", "1": "true"}.get(written)
-    if kind == "int" and re.fullmatch(r"\d(?:\.\d)?[eE]\d", written) and float(written).is_integer():
-        return f"{int(float(written)):_}"
-    pattern, text = _IN_KIND.get(kind, (r"", ""))
-    return re.sub(pattern, text, written) if pattern and re.fullmatch(pattern, written) else None
-
-
-# Values of other kinds, as a pattern, and the same values of a kind.
-_IN_KIND = {
-    "symbol": (r'["\[]\s*([A-Za-z_]\w*)\s*["\]]', r"\1"),
-    "int": (r'"?(\d[\d_]*)(?:\.0+)?"?', r"\1"),
-    "float": (r'"(\d[\d_]*(?:\.\d+)?(?:[eE]-?\d+)?)"', r"\1"),
-    "file": (r"([\w./-]+)", r'"\1"'),
-    "list": (r"((?!(?:true|false)$)[\w.]+)", r"[\1]"),
-}
-
+# What may stand in quotes by mistake.
+_KIND_OF_TEXT = {"symbol": r"[A-Za-z_]\w*", "int": r"\d+", "float": r"\d+(\.\d+)?"}
 _KIND_REMEDY = {
     "int": "write an integer such as `4`",
     "float": "write a number such as `0.1`",

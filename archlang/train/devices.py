@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import random
 import re
 import socket
@@ -87,6 +88,8 @@ Result = TypeVar("Result")
 
 # What torch's backends say in errors when another process is lost.
 _OF_PROCESSES = re.compile(r"(?i)gloo|nccl|connection (closed|reset|refused)|socket|timed out")
+# Its own errors, as where the processes do not find each other.
+_GROUP_ERRORS = (torch.distributed.DistError,) if torch.distributed.is_available() else ()
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 
@@ -175,12 +178,14 @@ def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arg
         try:
             return function(*args, **kwargs)
         except RuntimeError as error:
-            if not (_has_process_group() and _OF_PROCESSES.search(str(error))):
+            is_of_processes = _has_process_group() and _OF_PROCESSES.search(str(error))
+            if not (is_of_processes or isinstance(error, _GROUP_ERRORS)):
                 raise
             line = first_line(error)
             reason = (line.partition("] ")[2] or line).partition(". ")[0]
-            rank, host = torch.distributed.get_rank(), socket.gethostname()
-            raise mistakes.lost_process(rank, host, reason) from error
+            # Before they have met, the launcher alone knows the rank.
+            rank = torch.distributed.get_rank() if _has_process_group() else os.environ.get("RANK", "0")
+            raise mistakes.lost_process(rank, socket.gethostname(), reason) from error
         finally:
             if _has_process_group() and not was_joined:
                 gc.collect()  # a trainer and its step hold each other

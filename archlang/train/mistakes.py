@@ -28,6 +28,10 @@ batch_too_small = RunError.wording(
     "a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
 )
 no_graphs = RunError.wording("this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
+no_steps_to_repeat = RunError.wording(
+    "`--remat` has no effect: `{model}` has no `stack` or `repeat` whose steps could be computed again",
+    "omit `--remat`; to save memory, lower `train.micro`",
+)
 not_captured = RunError.wording(
     "a step of this run cannot be captured as a CUDA graph: {reason}",
     "omit `--graphs`: the run resumes from its last checkpoint",
@@ -39,7 +43,8 @@ not_compiled = RunError.wording(
 
 def out_of_memory(device: str, batch: int) -> RunMachineError:
     message = f"`{device}` has not enough memory for a step with a batch of {batch}"
-    lower = "lower `train.batch`, or the sizes of the model" if batch > 1 else "lower the sizes or lengths of the model"
+    lower = "`train.batch`, or the sizes of the model" if batch > 1 else "the sizes or lengths of the model"
+    lower = f"pass `--remat`, which keeps less until the backward pass, or lower {lower}"
     return RunMachineError(message, lower)
 
 

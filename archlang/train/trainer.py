@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
 from archlang.plan.plan import Plan
@@ -58,7 +58,7 @@ class Watcher(Protocol):
     def due(self) -> bool:
         return False
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         return
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
@@ -123,6 +123,7 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
+        remat: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
@@ -130,6 +131,7 @@ class Trainer:
 
         Args:
             compiled: Let torch compile the bodies of loops.
+            remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
@@ -148,6 +150,8 @@ class Trainer:
         optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         if compiled:
             compile_bodies(self.module)
+        if remat and not rematerialize_bodies(self.module):
+            raise mistakes.no_steps_to_repeat(plan.model)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -181,7 +185,8 @@ class Trainer:
         reset_peak_memory(fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
-        self._seconds, self._timed_steps = 0.0, 0
+        # Since the last logged step: the seconds, and the numbers of steps, samples and tokens.
+        self._seconds, self._done = 0.0, np.zeros(3)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
         self.deep = None
@@ -317,9 +322,9 @@ class Trainer:
 
     # Steps
 
-    def record_step(self, begun: float, loss: Tensor, norm: Tensor | None, rate: float) -> None:
-        """Counts a step that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss, the norm of
-        its gradient if that was clipped, and its learning rate."""
+    def record_step(self, begun: float, items: np.ndarray, loss: Tensor, norm: Tensor | None, rate: float) -> None:
+        """Counts a step on `items` that began at `begun` (`time.perf_counter`), and logs it where it is due: its loss,
+        the norm of its gradient if that was clipped, and its learning rate."""
         self._evaluated_weights.update()
         self.progress.step += 1
         step = self.progress.step
@@ -329,17 +334,17 @@ class Trainer:
             self._check_losses()
         # The speed of a step excludes evaluations.
         self._seconds += time.perf_counter() - begun
-        self._timed_steps += 1
-        speed = self._timed_steps / max(self._seconds, 1e-9)
+        self._done += (1, len(items), self.data.lengths[items].sum())
+        speeds = self._done / max(self._seconds, 1e-9)
         if is_logged:
             if self._leads:
-                self._log(step, loss, norm, rate, speed)
-            self._seconds, self._timed_steps = 0.0, 0
+                self._log(step, loss, norm, rate, speeds)
+            self._seconds, self._done = 0.0, np.zeros(3)
         elif self._watcher.due():
             self._check_losses()
-            self._watcher.step(step, self.total, float(loss), speed, self._depth())
+            self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
 
-    def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speed: float) -> None:
+    def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speeds: np.ndarray) -> None:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
         depth, loops = self._depth(), list(halting_loops(self.module))
         computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
@@ -355,12 +360,14 @@ class Trainer:
             mean_depth=depth,
             losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
-        memory = peak_memory(self.fabric.device)
-        timing = schemas.StepTiming(step=step, time=time.time(), steps_per_second=speed, spared=spared, memory=memory)
+        timing = schemas.StepTiming(
+            step=step, time=time.time(), steps_per_second=speeds[0], samples_per_second=speeds[1],
+            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device),
+        )  # fmt: skip
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
-        self._watcher.step(step, self.total, float(loss), speed, depth)
+        self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
 
     def _depth(self) -> float | None:
         depth = self.module.mean_depth
@@ -507,10 +514,10 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
         for trainer in trainers:
             trainer.sampler.position -= 1
         raise
-    for trainer, loss, norm in zip(trainers, result.losses, result.norms, strict=True):
+    for trainer, batch, loss, norm in zip(trainers, items, result.losses, result.norms, strict=True):
         if not trainer.has_ended:
             with trainer.keeping_error():
-                trainer.record_step(begun, loss, norm, result.rate)
+                trainer.record_step(begun, batch, loss, norm, result.rate)
 
 
 # Which step's weights a run selects

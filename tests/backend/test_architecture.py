@@ -41,37 +41,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(0, 11, (3, 7)), torch.tensor([7, 2, 5])
 
 
-# Calls
-
-
-def test_a_model_without_halting_has_no_ponder_and_no_depth(compiled: Compiled) -> None:
-    module = compiled(TRANSLATOR)
-    module(*[torch.randint(0, 11, (2, 3))] * 2)
-    assert module.ponder == 0
-    assert module.mean_depth is None
-
-
-def test_gradients_are_those_of_the_function(compiled: Compiled) -> None:
-    module = compiled(EVERYTHING).double()
-    x, lengths = batch()
-    names = [name for name, _ in module.named_parameters()]
-
-    def call(*weights: torch.Tensor) -> torch.Tensor:
-        state = dict(zip(names, weights, strict=True))
-        result: torch.Tensor = torch.func.functional_call(module, state, (x,), {"lengths": lengths})
-        return torch.cat([result.flatten(), module.ponder[None]])
-
-    weights = [weight.detach().clone().requires_grad_() for weight in module.parameters()]
-    assert torch.autograd.gradcheck(call, weights, fast_mode=True)
-
-
-def test_every_weight_of_a_model_gets_a_gradient(compiled: Compiled) -> None:
-    module = compiled(EVERYTHING)
-    x, lengths = batch()
-    (module(x, lengths=lengths).sum() + module.ponder).backward()
-    assert [name for name, weight in module.named_parameters() if weight.grad is None] == []
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_a_model_without_halting_compiles_as_one_graph_of_torch(compiled: Compiled) -> None:
     module = compiled(

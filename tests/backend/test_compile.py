@@ -9,15 +9,14 @@ from archlang.backend.architecture import Architecture
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
-from tests.unchecked_shapes import unchecked_shapes
 
 RECURRENT = ("recurrent", "bidirectional", "panm_bigru", "panm_lstm", "panm_seq2seq")
 """Models with torch's LSTM or GRU, which torch compiles only with `torch._dynamo.config.allow_rnn`."""
 
 
 @pytest.fixture(autouse=True)
-def unchecked() -> Iterator[None]:
-    with unchecked_shapes(), torch._dynamo.config.patch(allow_rnn=True):
+def with_recurrent_networks(unchecked: None) -> Iterator[None]:
+    with torch._dynamo.config.patch(allow_rnn=True):
         yield
 
 

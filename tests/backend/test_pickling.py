@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend.runtime.compiled_bodies import compile_bodies
+from archlang.backend.runtime.loop_bodies import compile_bodies
 from archlang.compile import build
 from tests.conftest import Compiled
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
@@ -68,7 +68,7 @@ def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
     assert _unpickled(module).program.context.without == {"batch_chunks"}
 
 
-def test_a_copy_of_a_module_with_compiled_bodies_runs_eagerly(compiled: Compiled) -> None:
+def test_a_copy_of_a_module_with_loop_bodies_runs_eagerly(compiled: Compiled) -> None:
     module = compiled(_NESTED).eval()
     tokens = torch.randint(0, 11, (2, 5))
     expected = module(tokens)

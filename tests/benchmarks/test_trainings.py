@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archlang.plan.from_file import plan_recipe
-from benchmarks import together, training
+from benchmarks import scale, together, training
 from benchmarks.points import Cost, cost
 
 SMALL = {"train.batch": "8", "model.d": "8", "task.test_size": "8"}
@@ -30,6 +30,15 @@ def test_seeds_can_be_timed_separately_and_stacked_or_the_reason_why_not_is_rais
 
 def test_the_overhead_of_an_engine_is_the_time_of_its_workers_outside_training() -> None:
     assert Cost(points=10, workers=2, elapsed=6.0, training=11.0).overhead == pytest.approx(0.1)
+
+
+def test_the_start_of_a_training_on_texts_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "_ROWS", 100)
+    (tmp_path / "scale.arch").write_text(scale.PROGRAM)
+    assert scale.write_texts(tmp_path / "texts.txt", 15_000) == 200
+    _seconds, busy, peak, private = scale.measure(tmp_path, tmp_path / "cache")
+    assert busy > 0
+    assert peak > private > 0
 
 
 @pytest.mark.slow

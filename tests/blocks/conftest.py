@@ -28,12 +28,12 @@ def agree(
     same_gradients(*results, leaves.values(), tolerance=tolerance, names=list(leaves))
 
 
-def by_column(slow: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Applies a function to every vector of a sequence, or of a batch of vectors."""
+def by_vector(slow: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Applies a function to every vector of sequences, or of batches of vectors."""
 
-    def of_all(x: Tensor, mask_n: Tensor | None = None) -> Tensor:
-        columns = torch.stack([slow(column) for column in x.reshape(-1, x.shape[-1])])
-        return columns.reshape(*x.shape[:-1], -1)
+    def of_all(*xs: Tensor, mask_n: Tensor | None = None) -> Tensor:
+        vectors = zip(*(x.reshape(-1, x.shape[-1]) for x in xs), strict=True)
+        return torch.stack([slow(*own) for own in vectors]).reshape(*xs[0].shape[:-1], -1)
 
     return of_all
 

@@ -1,10 +1,16 @@
-"""Positions that move, by loops over lists of real positions."""
+"""Positions that move, are summed or are cut, by loops over lists of real positions."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from archlang.blocks.chunks import Chunks
+from archlang.blocks.cumulative_sum import CumulativeSum
+from archlang.blocks.pooling import First, Last, Max, Mean, Min, Sum
 from archlang.blocks.sequences import Append, Expand, Gather, Indices, Pad, Shift, Slice
+from archlang.blocks.softmax import SoftmaxPositions
 from tests.blocks.conftest import agree
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
@@ -112,7 +118,86 @@ def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None) ->
     agree(Gather(d=3), slow, values(3, 4, 3), places, mask_n=mask)
 
 
+def each_feature(function: Callable[[tuple[Tensor, ...]], Tensor]) -> Callable[[list[Tensor]], Tensor]:
+    return lambda states: torch.stack([function(numbers) for numbers in zip(*states, strict=True)])
+
+
+POOLS: dict[type[nn.Module], Callable[[list[Tensor]], Tensor]] = {
+    First: lambda states: states[0],
+    Last: lambda states: states[-1],
+    Sum: each_feature(lambda numbers: sum(numbers[1:], numbers[0])),
+    Mean: each_feature(lambda numbers: sum(numbers[1:], numbers[0]) / len(numbers)),
+    Max: each_feature(max),
+    Min: each_feature(min),
+}
+
+
+@MASKS
+@pytest.mark.parametrize("kind", POOLS)
+def test_one_vector_is_taken_of_the_real_positions(kind: type[nn.Module], mask: Tensor | None) -> None:
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [[POOLS[kind](states)] if states else [] for states in samples(x, mask_n)]
+        return batch(rows, 1, x)[:, 0]
+
+    agree(kind(d=3), slow, values(3, 4, 3), mask_n=mask)
+
+
+@MASKS
+def test_the_softmax_of_each_feature_is_over_the_real_positions(mask: Tensor | None) -> None:
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        powers = [[state.exp() for state in states] for states in samples(x, mask_n)]
+        return batch([[power / sum(row, torch.zeros(3)) for power in row] for row in powers], 4, x)
+
+    agree(SoftmaxPositions(d=3), slow, values(3, 4, 3), mask_n=mask)
+
+
+def test_each_position_has_the_sum_up_to_it() -> None:
+    def slow(x: Tensor) -> Tensor:
+        return torch.stack([sum((x[:, j] for j in range(i)), x[:, i]) for i in range(4)], 1)
+
+    agree(CumulativeSum(d=3), slow, values(2, 4, 3))
+
+
 def test_indices_count_and_expand_adds_an_axis() -> None:
     x = values(2, 4, 3)
     assert Indices(d=3)(x)[..., 0].tolist() == [[0, 1, 2, 3]] * 2
     assert Expand(d=3)(x[:, 0]).equal(x[:, :1])
+
+
+# Chunks
+
+
+def sizes(total: int, size: int = 0, count: int = 0, *, balanced: bool = False) -> list[int]:
+    parts = Chunks(size=size, balanced=balanced, count=count, d=2)(torch.zeros(1, total, 2))
+    return [part.shape[1] for part, _ in parts]
+
+
+@pytest.mark.parametrize(
+    ("total", "chunks", "expected"),
+    [
+        (9, (4, 0), [4, 4, 1]), (8, (4, 0), [4, 4]), (3, (4, 0), [3]),
+        (512, (0, 5), [103] * 4 + [100]), (1024, (0, 5), [205] * 4 + [204]), (6, (0, 5), [2] * 3),
+        (13, (0, 5), [3] * 4 + [1]), (3, (0, 5), [1] * 3),
+    ],
+)  # fmt: skip
+def test_chunks_have_a_size_or_at_most_a_number(total: int, chunks: tuple[int, int], expected: list[int]) -> None:
+    assert sizes(total, *chunks) == expected
+
+
+@pytest.mark.parametrize(("total", "size"), [(9, 4), (512, 100), (1024, 100), (8, 4), (13, 4)])
+def test_balanced_chunks_are_those_of_torch_chunk(total: int, size: int) -> None:
+    expected = [len(part) for part in torch.zeros(total).chunk(-(-total // size))]
+    assert sizes(total, size=size, balanced=True) == expected
+
+
+@pytest.mark.parametrize(("size", "balanced", "count"), [(4, False, 0), (4, True, 0), (0, False, 5)])
+def test_chunks_in_order_are_the_sequence(size: int, balanced: bool, count: int) -> None:
+    block = Chunks(size=size, balanced=balanced, count=count, d=3)
+    for total in range(12):
+        x = torch.randn(2, total, 3)
+        mask = torch.rand(2, total) < 0.5
+        parts = block(x, mask_n=mask)
+        assert torch.cat([part for part, _ in parts], dim=1).equal(x)
+        assert torch.cat([real for _, real in parts], dim=1).equal(mask)
+        # A chunk without positions belongs to no sample.
+        assert all(real is None for _, real in block(x)) == (total > 0)

@@ -1,7 +1,5 @@
 """Texts of programs, data and run folders are printed as they are: no markup, no control of the terminal."""
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -43,7 +41,7 @@ def test_no_command_interprets_the_texts_of_a_program_or_a_run(archlang: Command
     assert "[/col]" in table.out
     assert "[/row]" in table.out
     assert_harmless(table.out, table.err)
-    for form in ("markdown", "latex", "csv", "json"):
+    for form in ("markdown", "latex", "json"):
         shown = archlang("table", "tiny.arch", "--no-run", "--format", form)
         assert shown.code == 0, shown.err
         assert_harmless(shown.out, shown.err)
@@ -67,11 +65,6 @@ def test_json_output_has_the_exact_texts(archlang: Command, folder: Path) -> Non
     assert cell["row"] == f"=cmd|x [/row]{ESCAPES}"
     assert "\x1b" not in result.out
     assert "\u202e" not in result.out
-
-
-def test_a_spreadsheet_computes_no_cell_of_a_csv_file(archlang: Command, folder: Path) -> None:
-    (row,) = csv.DictReader(io.StringIO(archlang("table", "tiny.arch", "--no-run", "--format", "csv").out))
-    assert row["row"].startswith("'=cmd|x [/row]")
 
 
 COMMANDS = ("check", "fmt", "summary", "table", "train", "viz", "show", "show --tree", "show --torch", "export -o m.py")

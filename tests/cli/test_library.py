@@ -8,7 +8,7 @@ import pytest
 from archlang.errors import codes
 from archlang.errors.source import Source
 from archlang.resolve import library
-from archlang.resolve.shipped import recipe_files
+from archlang.resolve.library import recipe_files
 from archlang.syntax.comments import first_sentence
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import signature_text

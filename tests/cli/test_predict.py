@@ -66,6 +66,20 @@ def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -
     result = archlang("predict", *arguments, "--length", "2", "--json")
     assert [len(json.loads(line)["parts"]) for line in result.out.splitlines()] == [2, 2]
 
+    def drawn(*options: str) -> list[str]:
+        settings = ("--length", "8", "--json", "--temperature", "2", "--seed", "1", *options)
+        return [json.loads(line)["answer"] for line in archlang("predict", *arguments, *settings).out.splitlines()]
+
+    answers = drawn("--samples", "3")
+    assert len(set(answers)) == 6
+    assert answers == drawn("--samples", "3", "--batch", "1")
+    assert answers[::3] == drawn()
+    sampling = package.Sampling(temperature=2.0, seed=1)
+    predictions = package.load_run("copy/run").predict(["1 2 3", "1 2"], length=8, sampling=sampling, samples=3)
+    assert [prediction.answer for prediction in predictions] == answers
+    refused = archlang("predict", "run", "--input", "10 a", "--device", "cpu", "--top-k", "2")
+    assert (refused.code, "nothing can be drawn" in refused.err) == (1, True)
+
 
 @pytest.mark.parametrize(
     "change",

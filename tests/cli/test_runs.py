@@ -32,19 +32,6 @@ def test_runs_are_listed_with_their_state_step_and_metrics(archlang: Command, fo
     )
 
 
-def test_a_page_of_runs_has_their_results_and_curves(archlang: Command, folder: Path) -> None:
-    result = archlang("runs", "page")
-    assert (result.code, result.out) == (0, f"wrote {Path('runs/runs.html')}\n")
-    page = (folder / "runs" / "runs.html").read_text(encoding="utf-8")
-    for text in ("<td>runs/a</td>", "<td>tiny</td>", "<td>done</td>", "<th>test.accuracy</th>"):
-        assert text in page
-    (curves,) = json.loads(re.search(r"CURVES = (.*), COLOURS", page)[1])  # type: ignore[index]  # it is there
-    lines = [json.loads(line) for line in (folder / "runs" / "a" / "metrics.jsonl").read_text().splitlines()]
-    assert curves["train.loss"] == [[line["step"], line["loss"]] for line in lines if "split" not in line]
-    assert curves["valid.accuracy"] == [[x["step"], x["accuracy"]] for x in lines if x.get("split") == "valid"]
-    assert archlang("runs", "page", "nowhere").code == 1
-
-
 def test_a_folder_without_runs_is_reported(archlang: Command, folder: Path) -> None:
     (folder / "empty").mkdir()
     assert "no runs" in archlang("runs", "list", "empty").out

@@ -56,12 +56,7 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\
                 f"block b(h: {wrong}) -> {right} {{\n    return norm(h)\n}}\n",
                 f"block b(h: {right}) -> {right} {{\n    return norm(h)\n}}\n",
             )
-            for wrong, right in [
-                ("tensor[n, d]", "seq[n, d]"),
-                ("Tensor[d]", "vec[d]"),
-                ("tensor[b, n, d]", "seq[n, d]"),
-                ("vec[batch, d]", "vec[d]"),
-            ]
+            for wrong, right in [("vec[batch, d]", "vec[d]")]
         ],
     ],
 )

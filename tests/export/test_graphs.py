@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,8 @@ from tests.conftest import Compiled
 from tests.semantics.test_constructs import BODIES
 from tests.semantics.test_soundness_regressions import model
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
-from tests.unchecked_shapes import unchecked_shapes
+
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 if TYPE_CHECKING:
     from archlang.backend import Architecture
@@ -70,12 +70,6 @@ RECURRENCES = """model small(x: tokens[n]) -> logits[n, vocab] {
     return linear[vocab](group_norm[2](a) + rms_norm[2](b) + c + d)
 }"""
 TOLERANCE = 2e-5
-
-
-@pytest.fixture(autouse=True)
-def unchecked() -> Iterator[None]:
-    with unchecked_shapes():
-        yield
 
 
 def _run(path: Path, module: Architecture, values: list[Tensor]) -> list[Tensor]:

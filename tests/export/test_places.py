@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,8 @@ from archlang.compile import build, compile_named
 from archlang.export.formats import export
 from archlang.export.mistakes import ExportError
 from tests.export.plain.test_file import plugin_model
-from tests.unchecked_shapes import unchecked_shapes
 
-
-@pytest.fixture(autouse=True)
-def unchecked() -> Iterator[None]:
-    with unchecked_shapes():
-        yield
+pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ ROWS = [
     ("y = lstm[6, layers = 2](h)", "24"),
     ("y = stack_rnn[slots = 9](h)", "53"),
     ("y = norm(h) + linear[d](h)", "0"),
-    ("y = cumulative_sum(h)", "8*n"),
+    ("y = cumulative_sum(h) + shift[3](h)", "32"),
     (PROJECTED + "y = linear_attention[heads = 2](q, k, h, g)", "32"),
     (PROJECTED + "y = linear_attention_by_position[heads = 2](q, k, h, g, constant[d / 2, d]())", "32"),
     ("s = scores[2](linear[d](h), linear[d](h))\n" + ATTEND.format("5 * tanh(s / 5)"), "16*n"),
     ("f = cumulative_sum(log(sigmoid(linear[2](h))))\n"
-     "s = scores[2](linear[d](h), linear[d](h)) + outer_sum(f, -f)\n" + ATTEND.format("s"), "20*n"),
+     "s = scores[2](linear[d](h), linear[d](h)) + outer_sum(f, -f)\n" + ATTEND.format("s"), "18*n + 2"),
     ("y = h\nstack 3 { y <- y + attention[heads = 2, causal = true](y) }", "48*n"),
     ("y = h\nrepeat 2 { y <- attention[heads = 2, causal = true](y) }", "32*n"),
 ]  # fmt: skip

@@ -59,12 +59,6 @@ def test_a_parsed_text_prints_as_itself(text: str) -> None:
     assert "".join(line.partition("  # ")[0] + "\n" for line in printed.splitlines()) == text
 
 
-@pytest.mark.parametrize("text", [LOOPS, APPLY])
-def test_a_printed_graph_parses_as_itself(text: str) -> None:
-    graph = parse_graph(text)
-    assert parse_graph(print_graph(graph)) == graph
-
-
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
 SIZES = st.lists(st.tuples(st.lists(NAMES, max_size=2), st.integers(-9, 9)), max_size=3).map(
     lambda terms: sum((math.prod(map(Dim.of, names), start=Dim.of(factor)) for names, factor in terms), start=Dim.of(0))

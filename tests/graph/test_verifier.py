@@ -1,9 +1,13 @@
-"""The verifier accepts sound graphs, and names the broken rule of others."""
+"""The verifier accepts sound graphs, and names the broken rule of others; the layout of a loop's inputs."""
 
 import pytest
 
+from archlang.graph.graph import Node
+from archlang.graph.loop_layout import LoopLayout, loop_layout
+from archlang.graph.operations import Halting, Operation, Repeat, Scan
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import MalformedGraph, verify
+from archlang.types import Type
 
 SOUND = """
 graph sound
@@ -226,3 +230,16 @@ return %5
 def test_products_belong_to_the_arguments_of_their_call(was: str, becomes: str, complaint: str) -> None:
     verify(parse_graph(PRODUCTS))
     verified(PRODUCTS, was, becomes, complaint)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        (Repeat(3), LoopLayout(2, 0, 0, 2, 2)),
+        (Halting(3, "halt", 0, mixture=False), LoopLayout(2, 0, 0, 2, 2)),
+        (Halting(3, "halt", 0, mixture=True), LoopLayout(2, 0, 0, 2, 3)),
+        (Scan(carried=1, emits=True), LoopLayout(1, 1, 1, 2, 2)),
+    ],
+)
+def test_captured_values_follow_states_mixture_and_chunk(operation: Operation, expected: LoopLayout) -> None:
+    assert loop_layout(Node("%1", operation, (), (Type("prob"), Type("prob")))) == expected

@@ -3,8 +3,7 @@
 import pytest
 
 from archlang.errors.edits import apply_edits
-from archlang.plan.check import check_text
-from archlang.plan.corrections import correct
+from archlang.plan.check import check_text, correct
 
 TEXT = """block b(h: seq[n, d]) -> seq[n, d] {
     a = nrom(h);

@@ -7,7 +7,7 @@ import pytest
 from archlang.compile import compile_graph, compile_named, load
 from archlang.errors import ProgramError
 from archlang.plan.check import check
-from archlang.plan.from_file import bind_task, check_shipped, plan_recipe, plan_table
+from archlang.plan.from_file import bind_task, plan_recipe, plan_table, rebind
 from archlang.plan.plan import BoundExtern
 from archlang.resolve import library
 
@@ -18,20 +18,20 @@ def test_the_statics_of_a_task_pass_the_check_unchanged(name: str) -> None:
         static.name == "path" and static.kind == "file" for static in library.tasks()[name].signature.statics
     )
     task = bind_task(name, {"path": '"words.tsv"'} if needs_file else {})
-    assert check_shipped("task", task) == task
+    assert rebind("task", task)[0] == task
 
 
 @pytest.mark.parametrize("path", ["/data/my words.tsv", '/data/"quoted".tsv', "/data/[x], y = 1.tsv", "/data/ü\n.tsv"])
 def test_a_path_may_hold_any_characters(path: str) -> None:
     bound = bind_task("file", {"path": '"words.tsv"'})
     task = BoundExtern(bound.name, bound.python, {**bound.statics, "path": path})
-    assert check_shipped("task", task).statics["path"] == path
+    assert rebind("task", task)[0].statics["path"] == path
 
 
 def test_a_value_out_of_bounds_is_refused() -> None:
     bound = bind_task("ctl", {})
     with pytest.raises(ProgramError):
-        check_shipped("task", BoundExtern(bound.name, bound.python, {**bound.statics, "train_size": -1}))
+        rebind("task", BoundExtern(bound.name, bound.python, {**bound.statics, "train_size": -1}))
 
 
 def test_a_signature_that_is_refused_by_check_is_not_planned(tmp_path: Path) -> None:

@@ -84,11 +84,6 @@ def test_the_splits_of_a_users_file_are_not_read() -> None:
     assert not check_text(MODEL + recipe(task='file[path = "absent.tsv"]'))
 
 
-def test_a_group_in_a_row_is_reported() -> None:
-    diagnostic = only(recipe() + 'table t { row "Small" r at test.length = 5 column "Test" test.accuracy }')
-    assert (diagnostic.code, diagnostic.span.text) == ("E0312", "test.length")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,20 +139,6 @@ def test_the_weight_of_halting_is_named_where_a_halting_model_has_no_such_loss()
     (diagnostic,) = check_text(model + weighted)
     assert diagnostic.code == "E0617"
     assert "halting loops is `ponder`" in (diagnostic.remedy or "")
-
-
-@pytest.mark.parametrize(
-    ("path", "remedy"),
-    [
-        ("length", "did you mean `test.length`?"),
-        ("test.lenght", "did you mean `test.length`?"),
-        ("valid.words", "write one of its groups, such as `test.length`"),
-    ],
-)
-def test_a_column_at_a_group_that_its_metric_does_not_have_is_reported(path: str, remedy: str) -> None:
-    table = f'table t {{ row "Small" r column "Longer" test.accuracy at {path} = 9 }}'
-    diagnostic = only(recipe() + table)
-    assert (diagnostic.code, diagnostic.span.text, diagnostic.remedy) == ("E0312", path, remedy)
 
 
 def test_a_claim_at_a_group_that_its_metric_does_not_have_is_reported() -> None:

@@ -362,6 +362,8 @@ def test_a_mistake_in_the_claims_of_a_row_is_answered_as_a_row_is_written(file: 
         ("d", "did you mean `model.d`?"),
         ("modl.d", "did you mean `model.d`?"),
         ("length", "did you mean `test.length`?"),
+        ("test.lenght", "did you mean `test.length`?"),
+        ("valid.words", "write one of its groups, such as `test.length`"),
         ("foo", "write one of its groups, such as `test.length`"),
     ],
 )

@@ -16,7 +16,7 @@ from archlang.play.mistakes import PlayError
 from archlang.play.server import Server
 from archlang.play.service import Service
 from archlang.play.training import Trainer
-from archlang.resolve.shipped import program_text, recipe_files
+from archlang.resolve.library import program_text, recipe_files
 from tests.cli.conftest import TINY
 from tests.corpus.test_edits import failing_program
 from tests.play.test_server import running

@@ -9,10 +9,8 @@ import pytest
 
 from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
-from archlang.plan.plan import Plan
-from archlang.plan.table import TablePlan
+from archlang.plan.plan import Plan, TablePlan
 from archlang.plan.variations import read_table
-from archlang.resolve.resolve import ResolvedFile, load_file
 from archlang.syntax.expression_text import expression_text
 from archlang.syntax.tree import Row, Table
 from archlang.train.runs import training
@@ -20,7 +18,7 @@ from archlang.train.runs.points import folder_name
 from archlang.train.runs.table import FinishedRun
 from archlang.train.trainer import NoProgress
 from tests.extras import skip_without_extra
-from tests.recipes.papers import PROGRAMS
+from tests.recipes.papers import PROGRAMS, loaded
 from tests.recipes.published_samples import use_samples, word_pieces
 
 TEN_STEPS = {"train.steps": "10", "train.every": "10", "train.patience": "0", "train.batch": "4"}
@@ -91,11 +89,6 @@ def _samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @cache
-def loaded(page: Path) -> ResolvedFile:
-    return load_file(page)
-
-
-@cache
 def planned(page: Path, table: str) -> TablePlan:
     return plan_table(page, table, seeds=[1])
 
@@ -146,7 +139,7 @@ class Losses(NoProgress):
     def due(self) -> bool:
         return True
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         self.values.append(loss)
 
 

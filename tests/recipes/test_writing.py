@@ -22,6 +22,7 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.task import Kind
 from tests.closeness import close
 from tests.sampling import one_in
+from tests.shipped_models import noisy
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FOLDERS = (RECIPES / "papers" / "devil", RECIPES / "papers" / "panm", RECIPES / "mixed")
@@ -51,16 +52,8 @@ def plans(page: Path) -> dict[str, Plan]:
 
 @cache
 def model(page: Path, recipe: str) -> Architecture:
-    return perturbed(build(plans(page)[recipe].graph))
-
-
-def perturbed(module: Architecture) -> Architecture:
-    """Returns the module in float64, with weights far from their initial values, so that its tokens vary."""
     torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return module.double().eval()
+    return noisy(build(plans(page)[recipe].graph), 0.3)
 
 
 def inputs_of(module: Architecture) -> tuple[list[Tensor], dict[str, Tensor]]:

@@ -1,6 +1,5 @@
 """A table of results in each format."""
 
-import csv
 import io
 import json
 import math
@@ -9,10 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from archlang.plan.plan import PublishedResult
-from archlang.plan.table import TableCell, TableColumn, TableRow
+from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
 from archlang.reports.result_table import ResultTable
-from archlang.reports.table_formats import TEXT_FORMATS, csv_text, json_table, latex, markdown, terminal_table
+from archlang.reports.table_formats import TEXT_FORMATS, json_table, latex, markdown, terminal_table
 from archlang.train.runs.table import CellResult, TimeSpent
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))
@@ -35,7 +33,7 @@ def table() -> ResultTable:
         measured(ROWS[2], COLUMNS[0]),
         measured(ROWS[2], COLUMNS[1]),
     ]
-    return ResultTable.of("table1", ROWS, COLUMNS, cells, [("NDR", "Trans|former")])
+    return ResultTable.of("table1", ROWS, COLUMNS, cells)
 
 
 def shown_by_terminal(table: ResultTable) -> str:
@@ -65,13 +63,13 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
 def test_a_cell_shows_a_claim_with_its_digits(column: int, written: str, median: bool, shown: str) -> None:
     claim = replace(CLAIM, metric=COLUMNS[column].metric, written=written, median=median)
     cell = measured(ROWS[0], COLUMNS[column])
-    result = ResultTable.of("t", ROWS[:1], COLUMNS, [replace(cell, cell=replace(cell.cell, claim=claim))], []).cells[0]
+    result = ResultTable.of("t", ROWS[:1], COLUMNS, [replace(cell, cell=replace(cell.cell, claim=claim))]).cells[0]
     assert result.claimed == shown
 
 
 def test_a_cell_of_a_group_without_items_says_so() -> None:
     cell = replace(measured(ROWS[0], COLUMNS[0]), has_no_group=True)
-    table = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell], [])
+    table = ResultTable.of("table1", ROWS[:1], COLUMNS[:1], [cell])
     (result,) = table.cells
     for text in (shown_by_terminal(table), *(format_table(table) for format_table in TEXT_FORMATS.values())):
         assert "no such group" in text
@@ -112,18 +110,14 @@ def test_every_format_has_the_number_of_seeds_where_it_differs(
     for text in (shown_by_terminal(table), markdown(table), latex(table).replace("$\\pm$", "±")):
         assert shown in text
         assert shown in text.replace(f"{shown} (", "")
-    assert next(csv.DictReader(io.StringIO(csv_text(table))))["seeds"] == str(sum(map(math.isfinite, values)))
+    assert json.loads(json_table(table))["cells"][0]["seeds"] == sum(map(math.isfinite, values))
 
 
-def test_csv_and_json_hold_the_same_cells(table: ResultTable) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_text(table))))
+def test_json_holds_the_cells(table: ResultTable) -> None:
     cells = json.loads(json_table(table))["cells"]
-    assert [row["row"] for row in rows] == [cell["row"] for cell in cells]
     assert cells[0]["values"] == {"1": 1.0, "2": 0.98, "3": 1.0}
-    assert rows[0]["values"] == "1=1.0 2=0.98 3=1.0"
     assert cells[0]["verdict"] == "reproduced"
     assert cells[3]["missing"] == [1, 2]
-    assert rows[3]["mean"] == ""
 
 
 @pytest.mark.parametrize(
@@ -133,24 +127,6 @@ def test_only_fractions_have_seeds_that_reached_a_share(metric: str, ending: str
     column = TableColumn("Result", f"test.{metric}")
     table = ResultTable.of("t", ROWS[:1], [column], [measured(ROWS[0], column, 0.5, 0.25)])
     assert [line.endswith(ending) for line in table.sentences()] == [True]
-
-
-def test_a_difference_of_losses_is_no_percentage() -> None:
-    column = TableColumn("Loss", "test.loss")
-    cells = [measured(ROWS[0], column, 1.5), measured(ROWS[1], column, 1.25)]
-    compared = ResultTable.of("t", ROWS[:2], [column], cells, [("NDR", "Trans|former")])
-    assert compared.cells[0].result == "1.50 (1 seed)"
-    assert "Loss: NDR − Trans|former = +0.25 over 1 pairs of seeds" in compared.sentences()[0]
-
-
-def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
-    comparison, without_seeds = table.comparisons
-    assert "Surprise: NDR and Trans|former have no seed in common." in table.sentences()
-    assert without_seeds.pairs == 0
-    assert comparison.pairs == 1
-    assert comparison.difference == pytest.approx(0.5)
-    assert comparison.probability == 1.0
-    assert any("p = 1.000" in line for line in table.sentences())
 
 
 def test_changed_settings_are_named_beside_the_claims(table: ResultTable) -> None:
@@ -170,4 +146,4 @@ def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: 
     assert costly.sentences()[-1].startswith("Cost: at most 1.25 core-hours of training in 3 finished runs")
     assert "1.25 core-hours" in markdown(costly).splitlines()[-1]
     assert json.loads(json_table(costly))["cost"] == {"runs": 3, "core_hours": 1.25, "gpu_hours": 0.0}
-    assert "core-hours" not in latex(costly) + csv_text(costly) + markdown(table)
+    assert "core-hours" not in latex(costly) + markdown(table)

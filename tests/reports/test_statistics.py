@@ -2,12 +2,11 @@
 
 import math
 import statistics
-from itertools import product
 
 import pytest
 
 from archlang.plan.plan import PublishedResult
-from archlang.reports.statistics import ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.reports.result_table import ClaimVerdict, SeedStatistics, judge
 
 
 def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
@@ -48,23 +47,6 @@ def test_solved_counts_the_seeds_that_reach_the_threshold() -> None:
     assert result.solved() == 2
     assert result.solved(0.985) == 2
     assert result.solved(0.9) == 3
-
-
-@pytest.mark.parametrize("pairs", [[(0.9, 0.1), (0.8, 0.3), (0.5, 0.7)], [(1.0, 1.0)], [(0.3, 0.1), (0.1, 0.3)]])
-def test_the_paired_test_counts_every_combination_of_signs(pairs: list[tuple[float, float]]) -> None:
-    differences = [left - right for left, right in pairs]
-    sums = [
-        sum(sign * difference for sign, difference in zip(signs, differences, strict=True))
-        for signs in product((1, -1), repeat=len(pairs))
-    ]
-    expected = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in sums) / len(sums)
-    assert paired_test([left for left, _ in pairs], [right for _, right in pairs]) == pytest.approx(expected)
-
-
-def test_many_pairs_are_tested_by_deterministic_samples() -> None:
-    left = [0.5 + 0.01 * i for i in range(20)]
-    right = [0.5] * 20
-    assert paired_test(left, right) == paired_test(left, right) < 0.01
 
 
 def claim(value: float, deviation: float | None = None, median: bool = False) -> PublishedResult:

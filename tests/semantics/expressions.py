@@ -11,7 +11,7 @@ POINTWISE = (
     "norm", "norm[1e-3]", "tanh", "relu", "gelu", "silu", "sigmoid", "softplus", "abs", "feedforward[3]",
     "feedforward[4, activation = gelu]", "feedforward[3, bias = -3]", "gate[3]", "dropout[0.0]", "softmax", "detach",
     "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "uniform_noise[0.0]", "clamp", "greater", "equal", "rms_norm",
-    "unit_norm", "group_norm[1]",
+    "unit_norm", "group_norm[1]", "sin", "cos", "sqrt[0.1]", "floor", "ceil", "round", "sign",
 )  # fmt: skip
 REDUCTIONS = ("sum_features", "max_features", "min_features", "product_features", "length_features")
 ATTENTIONS = {
@@ -217,10 +217,7 @@ class Expressions:
         query = self.data(kind, depth)
         name = chance.choice((*ATTENTIONS, "attention"))
         options = [str(chance.randint(1, 2)), *([chance.choice(ATTENTIONS[name])] if chance.happens(0.5) else [])]
-        sequences = [value for value in self.values.values() if value.kind.name == "seq"]
-        memories = [value for value in sequences if value.free]
-        if self.style.bold and chance.happens(0.3):
-            memories += [value for value in sequences if value.kind.length != kind.length]
+        memories = [value for value in self.values.values() if value.kind.name == "seq" and value.free]
         if causal and memories and chance.happens(0.5):
             memory = chance.choice(memories)
             return Value(f"{name}[{', '.join(options)}]({query.text}, {memory.text})", kind, query.free)

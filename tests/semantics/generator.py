@@ -11,14 +11,14 @@ from tests.semantics.statements import Writer
 def program(seed: int) -> str:
     """Returns the text of a program whose model is `m`."""
     chance = Chance(seed)
-    causal, bold = chance.happens(0.7), chance.happens(0.5)
+    causal = chance.happens(0.7)
     blocks: list[BlockSignature] = []
     texts = []
     for index in range(chance.choice((0, 0, 1, 1, 2))):
-        signature, text = _block(chance, f"block{index}", Style(causal, bold, tuple(blocks)))
+        signature, text = _block(chance, f"block{index}", Style(causal, tuple(blocks)))
         blocks.append(signature)
         texts.append(text)
-    texts.append(_model(chance, Style(causal, bold, tuple(blocks))))
+    texts.append(_model(chance, Style(causal, tuple(blocks))))
     return "\n".join(texts)
 
 

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
 from tests.semantics.batches import drawn_count
-from tests.semantics.needs import Needs, is_idle, needs_of, state_count
+from tests.semantics.needs import Needs, needs_of
 
 # Of one sample: a tensor without a batch axis, a number, or the list of a sequence's chunks.
 Value = Tensor | float | list[Tensor]
@@ -77,7 +78,7 @@ class _Interpreter:
                 costs.append(replace(self._no_cost(), losses={node.operation.name: loss[0]}))
                 continue
             if node.regions:
-                if node.id in self.needs.results or (is_idle(node) and self._is_read(node, region)):
+                if node.id in self.needs.results:
                     results[node.id], added = self._compound(node, [values.get(i, 0.0) for i in node.inputs], steps)
                     costs += added
             elif node.id in self.needs.values:
@@ -85,10 +86,6 @@ class _Interpreter:
             if len(node.types) == 1 and node.id in results:
                 values[node.id] = results[node.id][0]
         return [values.get(result, 0.0) for result in region.results], costs
-
-    def _is_read(self, node: Node, region: Region) -> bool:
-        readers = {part.id for part in region.nodes if isinstance(part.operation, Part) and part.inputs[0] == node.id}
-        return bool(self.needs.values & {node.id, *readers})
 
     # Arithmetic and calls
 
@@ -160,7 +157,7 @@ class _Interpreter:
         self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
         """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h), y is what the last accepted step emits."""
-        count = state_count(node)
+        count = loop_layout(node).states
         states, captured = list(inputs[:count]), inputs[count:]
         halted, others = loop.state, self.needs.results[node.id] - {loop.state, count}
         emits, emitted = count in self.needs.results[node.id], list[Value]()

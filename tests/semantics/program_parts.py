@@ -89,11 +89,9 @@ class Names:
 
 @dataclass(frozen=True)
 class Style:
-    """The style of a program: whether it is causal, and the blocks that it may apply. A `bold` program reads values in
-    full that may have seen the future, so that the checker rejects some programs."""
+    """The style of a program: whether it is causal, and the blocks that it may apply."""
 
     causal: bool
-    bold: bool = False
     blocks: tuple[BlockSignature, ...] = ()
     statics: tuple[str, ...] = ("times", "flag", "rate")
     block_static: str = ""

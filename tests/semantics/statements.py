@@ -118,7 +118,7 @@ class Writer(Expressions):
         values = {
             name: value
             for name, value in self.values.items()
-            if value.free or value.kind == NUMBER or not self.style.causal or self.dares()
+            if value.free or value.kind == NUMBER or not self.style.causal
         }
         values[variable] = Value(variable, Kind("vec", width=over.kind.width))
         inner = self.inner(tuple(values.values()), [variable])
@@ -194,11 +194,7 @@ class Writer(Expressions):
             if self.chance.happens(0.6):
                 value = Value(f"{self.chance.choice(('norm', 'tanh'))}({before.text} + {value.text})", before.kind)
         self.write(f"{name} <- {_bare(value.text)}")
-        self.values[name] = Value(name, before.kind, before.free and (value.free or self.dares()))
-
-    def dares(self) -> bool:
-        """Whether to treat a value as free without a reason."""
-        return self.style.bold and self.chance.happens(0.6)
+        self.values[name] = Value(name, before.kind, before.free and (value.free))
 
     def body(self, inner: Writer, states: Sequence[str]) -> None:
         """Writes statements, then an update of each state that none of them updates."""
@@ -280,9 +276,9 @@ class Writer(Expressions):
         by = f"bernoulli_halt[{chance.choice(('median', 'never'))}]" if by_chance else self.halting_block()
         self.close(f"{head} by {by}", inner)
         for name in states:
-            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
+            self.values[name] = replace(self.values[name], free=False)
         if emission is not None:
-            self.bind(target, replace(emission, free=emission.free and self.dares()))
+            self.bind(target, replace(emission, free=False))
         return None
 
     def probability(self) -> Value:
@@ -317,7 +313,7 @@ class Writer(Expressions):
         values = {
             name: value
             for name, value in self.values.items()
-            if name in carried or value.free or value.kind == NUMBER or not self.style.causal or self.dares()
+            if name in carried or value.free or value.kind == NUMBER or not self.style.causal
         }
         part = Kind("seq", f"{variable}.length", over.width) if is_cut else Kind("vec", width=over.width)
         values[variable] = Value(variable, part)
@@ -349,10 +345,9 @@ class Writer(Expressions):
         target = self.names.fresh("y") if emission is not None else ""
         self.close(f"{f'{target} = ' if target else ''}scan {variable}{after} in {scanned}{carry}", inner)
         for name in carried:
-            self.values[name] = replace(self.values[name], free=self.values[name].free and self.dares())
+            self.values[name] = replace(self.values[name], free=False)
         if emission is not None:
-            free = over.length.isdigit() and self.dares()
-            self.bind(target, Value(target, replace(over, width=emission.kind.width), free))
+            self.bind(target, Value(target, replace(over, width=emission.kind.width)))
         if memory:
             self.read(memory)
 
@@ -383,7 +378,7 @@ class Writer(Expressions):
             self.write(f"{name} = {self.chance.choice(('mean', 'last', 'first'))}({memory})")
         else:
             self.write(f"{name} = attention[1]({_bare(self.data(kind, 1).text)}, {memory})")
-        self.bind(name, Value(name, kind, free=kind.name == "vec" and self.dares()))
+        self.bind(name, Value(name, kind))
 
     def over(self) -> tuple[Kind, str, bool]:
         """What a scan takes parts of: its kind as a sequence, its text, and whether it is cut into chunks."""

@@ -1,10 +1,12 @@
 """Devices and precisions are checked before a run; random generators are restored exactly."""
 
 import random
+from datetime import timedelta
 
 import numpy as np
 import pytest
 import torch
+from torch._C._distributed_c10d import TCPStore
 
 from archlang.train import devices
 from archlang.train.devices import (
@@ -102,6 +104,17 @@ def test_a_lost_process_is_a_fault_of_the_surroundings_that_names_rank_and_host(
     assert "it resumes from the last checkpoint" in error.value.remedy
     with pytest.raises(RuntimeError, match="a fault of another kind"):
         failing("a fault of another kind")
+
+
+def test_processes_that_do_not_find_each_other_are_a_fault_of_the_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "2")
+
+    @leaving_process_group
+    def joining() -> None:
+        TCPStore("127.0.0.1", 9, 2, is_master=False, timeout=timedelta(seconds=0.1))
+
+    with pytest.raises(RunMachineError, match="rank 2 on .* lost the others: "):
+        joining()
 
 
 def test_every_generator_is_restored() -> None:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,21 +80,25 @@ main()
 """
 
 
-# `archlang`, with a process other than the first that is asked to stop in its third step.
-ASKED = """
+# `archlang`, with a process other than the first that gets a signal in its third step.
+SIGNALLED = """
 import os
-import signal
+import sys
+from datetime import timedelta
+import torch
 from archlang.cli.main import main
 from archlang.train.step import EagerStep
 
 take = EagerStep.take
 
-def take_and_ask(step, number, items):
+def take_with_signal(step, number, items):
+    if number == 1:
+        torch.distributed.distributed_c10d._set_pg_timeout(timedelta(seconds=3), None)
     if number == 2 and step.run.fabric.global_rank == 1:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
     return take(step, number, items)
 
-EagerStep.take = take_and_ask
+EagerStep.take = take_with_signal
 main()
 """
 
@@ -200,19 +205,37 @@ def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_ot
     assert trains or results[0] == results[1]
 
 
+def train_with_signal(folder: Path, number: signal.Signals) -> tuple[int, str]:
+    """Returns the exit code of two processes of which the second gets a signal, and what they say."""
+    (folder / "signalled.py").write_text(SIGNALLED)
+    options = ["--out", "run", "--device", "cpu", "--devices", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "signalled.py", "train", "small.arch", *options], cwd=folder, stderr=subprocess.PIPE,
+        text=True, env={**environment(), "SIGNAL": str(int(number))}, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    with process.stderr:
+        code = process.wait(120)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a process that is frozen
+        return code, process.stderr.read()
+
+
 def test_processes_stop_after_the_same_step_if_one_of_them_is_asked(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
-    (tmp_path / "asked.py").write_text(ASKED)
-    options = ["--out", "run", "--device", "cpu", "--devices", "2"]
-    command = [sys.executable, "asked.py", "train", "small.arch", *options]
-    process = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment(), check=False
-    )
-    assert process.returncode == 128 + signal.SIGTERM, process.stderr
+    assert train_with_signal(tmp_path, signal.SIGTERM)[0] == 128 + signal.SIGTERM
     saved = {folder.name for folder in (tmp_path / "run" / "checkpoints").iterdir()}
     assert saved == {"step-00000004", "step-00000005"}
     run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu"], tmp_path)
     assert_same_curve(tmp_path / "run", alone / "run")
+
+
+def test_a_process_that_waits_too_long_for_another_names_itself_and_its_host(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    code, errors = train_with_signal(tmp_path, signal.SIGSTOP)
+    assert code == 71
+    assert f"the process of rank 0 on {socket.gethostname()} lost the others: " in errors
+    assert "it resumes from the last checkpoint" in errors
 
 
 @pytest.mark.slow

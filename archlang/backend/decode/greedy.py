@@ -1,4 +1,4 @@
-"""Greedy decoding: a model writes its answer token by token, and chooses the likeliest token at each step."""
+"""Decoding: a model writes its answer token by token, and chooses the likeliest token at each step, or draws it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend import mistakes
 from archlang.backend.decode.incremental import Extension
+from archlang.backend.decode.sampling import Choose
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, sample_lengths
 from archlang.backend.runtime.masks import code_inputs
@@ -25,7 +26,7 @@ class Decoded:
     """The answers that a model has written.
 
     `tokens` [b t] are the answers without their ends, padded with the end, or with 0 if there is none. `lengths` [b]
-    are the numbers of their tokens. `choices` [b t] are the likeliest tokens of all steps, which the model read in
+    are the numbers of their tokens. `choices` [b t] are the chosen tokens of all steps, which the model read in
     the next steps; they include an end and the tokens after it. `logits` [b t vocab] are those of all steps."""
 
     tokens: Int[Tensor, "b t"]
@@ -60,6 +61,7 @@ def decode(
     limit: int | None,
     answer_lengths: Lengths | None,
     cache: bool,
+    choose: Choose | None = None,
     watch: Callable[[float], None] = lambda share: None,
 ) -> Decoded:
     """Implements `Architecture.decode`. Calls `watch` after each step with the share of the most possible steps
@@ -105,23 +107,33 @@ def decode(
             if cache
             else _FullModel(module, values, target, checked_lengths)
         ).extend
-        choices, logits = _write(step, tokens, steps, None if answer_lengths is not None else end, watch)
+        last = None if answer_lengths is not None else end
+        choices, logits = _write(step, tokens, steps, last, choose or _likeliest, watch)
     if not choices:
         no_logits = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
         return _answers(no_logits.argmax(-1), no_logits, end, answer_lengths)
     return _answers(torch.stack(choices, 1), torch.stack(logits, 1), end, answer_lengths)
 
 
+def _likeliest(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, " b"]:
+    return logits.argmax(-1)
+
+
 def _write(
-    step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, watch: Callable[[float], None]
+    step: Callable[[Tensor], Tensor],
+    tokens: Tensor,
+    steps: int,
+    end: int | None,
+    choose: Choose,
+    watch: Callable[[float], None],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The likeliest token [b] and the logits [b vocab] of each step, until each sample has had its end."""
+    """The chosen token [b] and the logits [b vocab] of each step, until each sample has had its end."""
     choices: list[Tensor] = []
     logits: list[Tensor] = []
     ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
     while len(choices) < steps:
         scores = step(tokens)[:, -1]
-        tokens = scores.argmax(-1, keepdim=True)
+        tokens = choose(scores)[:, None]
         choices.append(tokens[:, 0])
         logits.append(scores)
         watch(len(choices) / steps)
@@ -174,7 +186,7 @@ def _answers(
         if end is not None:
             without_end = logits.clone()
             without_end[..., end] = -torch.inf
-            tokens = without_end.argmax(-1)
+            tokens = torch.where(choices == end, without_end.argmax(-1), choices)
     else:
         tokens, lengths = choices, torch.full((len(choices),), steps, device=choices.device)
         if end is not None:

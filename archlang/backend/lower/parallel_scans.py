@@ -8,9 +8,10 @@
 A state is affine if arithmetic alone leads from it to its next value, with factors and terms that depend on no state:
 
     s_i = a_i s_{i-1} + c_i                                                    a vector, or a matrix as a whole
-    s_i = max(a_i + s_{i-1}, c_i)                                              the same, written as x + relu(y - x)
+    s_i = max(a_i + s_{i-1}, c_i)                                              the same, written with relu; or the less
     S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ         a matrix, read by products with vectors
 
+or several updates of the last form one after the other, as in DeltaProduct.
 The second form never holds the matrices of all positions. Which factors are columns of a matrix follows from the blocks
 that made them: the class of a block has `acts_as`, "elementwise" if it computes each number by itself, "positive",
 "columns", "repeated" or "sum" if it does what `relu`, `head_columns`, `repeat_features` or `sum` does."""
@@ -109,7 +110,7 @@ class _Body:
         self._captured = {node: arguments[node] for node in placeholders[layout.inner + layout.states :]}
         self._open = {*self._states}  # the states that are no values of each position
         self._known: dict[fx.Node, bool] = {}
-        self._matrices: dict[int, Matrix] = {}
+        self._matrices: dict[int, Sequence[Matrix]] = {}  # the updates of each
         self._reads: dict[tuple[int, bool, Coefficient], fx.Node | None] = {}
         self._last: dict[int, fx.Node] = {}
         self._algebra = Algebra(self._graph)
@@ -239,13 +240,11 @@ class _Body:
         """Finds the form of a state's next value."""
         state, result = self._states[index], self._next[index]
         if self._by_products and self._kinds[index].name == "seq":
-            form = self._form_or_none(result)
-            # The kernel takes a b with one number as a multiple of the key.
-            most = 0 if self._rows(state) == 1 else 1
-            if isinstance(form, Matrix) and len(form.lows) <= most and form.is_of(index):
-                self._matrices[index] = form
+            updates = self._updates(index)
+            if updates is not None:
+                self._matrices[index] = updates
                 return
-        function, *terms = self._maximum(result, state) or (runtime.elementwise, *self._affine(result, state))
+        function, *terms = self._extremum(result, state) or (runtime.elementwise, *self._affine(result, state))
         solved = self._algebra.call(function, self._positions, self._initial[index], *terms, name="states")
         self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{state.name}_last")
         self._copies[state] = self._algebra.call(operator.getitem, solved, 1, name=f"{state.name}_before")
@@ -253,6 +252,38 @@ class _Body:
         self._open.remove(state)
         self._known.clear()
         self._forms.clear()
+
+    def _updates(self, index: int) -> Sequence[Matrix] | None:
+        """Returns the updates of a matrix in one position, one after the other; None if one has more than one key."""
+        state, result = self._states[index], self._next[index]
+        updates: list[Matrix] = []
+        nodes = [node for node in self._code.graph.nodes if self._kind(node) == self._kind(state) or node is result]
+        nodes = nodes[: nodes.index(result) + 1]
+        try:
+            while (before := self._states[index]) is not result:
+                # As far as one update leads.
+                for node in reversed(nodes[nodes.index(before) + 1 :] if before in nodes else nodes):
+                    if _leads_by(node, before, result) and (update := self._update(node, index)) is not None:
+                        break
+                else:
+                    return None
+                updates.append(update)
+                self._states[index] = node
+                self._open.add(node)
+                self._forms.clear()
+            return updates or [Matrix(index, ONE)]
+        finally:
+            self._open -= {*nodes} - {*self._states[:index], state, *self._states[index + 1 :]}
+            self._states[index] = state
+            self._forms.clear()
+
+    def _update(self, node: fx.Node, index: int) -> Matrix | None:
+        """Returns a value as an update of a state that has one key; None if it is none."""
+        form = None if self._is_known(node) else self._form_or_none(node)
+        # The kernel takes a b with one number as a multiple of the key.
+        most = 0 if self._rows(self._states[index]) == 1 else 1
+        fits = isinstance(form, Matrix) and len(form.lows) <= most and form.is_of(index)
+        return form if fits and isinstance(form, Matrix) else None
 
     def _affine(self, node: Any, state: fx.Node) -> tuple[Any, Any]:  # Any: a value in torch.fx or a number
         """Returns the factor and the term of a value that is affine in a state, number by number."""
@@ -271,23 +302,37 @@ class _Body:
             return self._combined(node.target, *[(part,) for part in parts[0]])
         return self._combined(node.target, *zip(*parts, strict=True))
 
-    def _maximum(self, node: fx.Node, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a function and its arguments
-        """Returns how a value x + relu(y - x) is computed, where one of x and y is the state and a term, and the other
-        depends on no state."""
-        if node.target is not operator.add:
+    def _extremum(self, node: Any, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a value in torch.fx or a number
+        """Returns the function and the arguments that compute a value x + relu(y - x) or x - relu(x - y) or the like,
+        where one of x and y is the state and a term, and the other depends on no state."""
+        found = self._branches(node, state)
+        if found is None:
             return None
-        parts: list[Any] = sorted(node.args, key=self._is_open_positive)
-        kept, positive = parts
-        if not self._is_open_positive(positive):
-            return None
-        first, change = self._affine(kept, state), self._affine(positive.args[0], state)
-        second = self._combined(operator.add, *zip(first, change, strict=True))
-        if (first[0], second[0]) == (1.0, 0.0):
-            return runtime.maximum, first[1], second[1], False
-        return (runtime.maximum, second[1], first[1], True) if (first[0], second[0]) == (0.0, 1.0) else None
+        (kept, other), is_least = found
+        if (kept[0], other[0]) == (1.0, 0.0):
+            return runtime.extremum, kept[1], other[1], False, is_least
+        return (runtime.extremum, other[1], kept[1], True, is_least) if (kept[0], other[0]) == (0.0, 1.0) else None
 
-    def _is_open_positive(self, node: Any) -> bool:  # Any: a value in torch.fx or a number
-        return isinstance(node, fx.Node) and self._role(node)[0] == "positive" and not self._is_known(node)
+    def _branches(self, node: Any, state: fx.Node) -> tuple[list[tuple[Any, Any]], bool] | None:  # Any: as above
+        """Returns the affine values of which a value is the greater, or the less if it says so, the one without a relu
+        first; None for any other value."""
+        if not isinstance(node, fx.Node) or self._is_known(node):
+            return None
+        if self._role(node)[0] == "positive":
+            return [(0.0, 0.0), self._affine(node.args[0], state)], False
+        if node.op != "call_function" or node.target not in (operator.add, operator.sub, operator.neg):
+            return None
+        arguments: list[Any] = [*node.args]
+        for index, argument in enumerate(arguments):
+            inner = self._branches(argument, state)
+            if inner is None:
+                continue
+            branches, is_least = inner
+            parts = [branches if place == index else [self._affine(part, state)] * 2
+                     for place, part in enumerate(arguments)]  # fmt: skip
+            joined = [self._combined(node.target, *zip(*pair, strict=True)) for pair in zip(*parts, strict=True)]
+            return joined, is_least != (node.target is operator.neg or (node.target is operator.sub and index == 1))
+        return None
 
     def _combined(self, function: Any, factors: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
         return self._algebra.computed(function, *factors), self._algebra.computed(function, *terms)
@@ -349,6 +394,11 @@ class _Body:
             self._forms[node] = self._new_form(node)
         return self._forms[node]
 
+    def _place(self, state: fx.Node) -> int:
+        if state not in self._states:
+            raise NotParallel(f"an update of {self._quoted(state)} reads it before another update")
+        return self._states.index(state)
+
     def _form_or_none(self, node: fx.Node) -> Matrix | Vector | None:
         try:
             return self._form(node)
@@ -358,7 +408,7 @@ class _Body:
     def _new_form(self, node: fx.Node) -> Matrix | Vector:
         node = _without_axes(node)
         if node in self._open:
-            return Matrix(self._states.index(node), ONE)
+            return Matrix(self._place(node), ONE)
         kind = self._kind(node)
         if self._is_known(node):
             return (
@@ -416,7 +466,7 @@ class _Body:
     def _read(self, node: Any) -> Read:  # Any: as above
         """Returns the sum of the rows of a product that has a state as a factor."""
         if isinstance(node, fx.Node) and node in self._open:
-            return Read(self._states.index(node), True, ONE)
+            return Read(self._place(node), True, ONE)
         if node in self._next and self._next.index(node) in self._matrices:
             return Read(self._next.index(node), False, ONE)
         if isinstance(node, fx.Node) and node.target is operator.mul:
@@ -445,16 +495,12 @@ class _Body:
             self._collect(source)
 
     def _write_matrix(self, index: int) -> None:
-        form, width = self._matrices[index], self._kinds[index].dims[-1].constant
+        updates, width = self._matrices[index], self._kinds[index].dims[-1].constant
         queries = [key for key in self._reads if key[0] == index]
-        key, value = form.outers[0] if form.outers else (None, None)
-        a = b = None
-        is_multiple = False
-        if form.lows:
-            (low,) = form.lows
-            is_multiple = low.column == key  # which takes less time
-            a, b = low.a, low.factor if is_multiple else self._algebra.times(low.column, low.factor)
-        parts = [part for part in (form.scale, key, a, b) if part is not None]
+        # It takes less time if each column is a multiple of the key.
+        is_multiple = all(low.column in [key for key, _ in form.outers] for form in updates for low in form.lows)
+        terms = [self._terms(form, is_multiple) for form in updates]
+        parts = [part for (*parts, _) in terms for part in parts if part is not None]
         heads = max(1, *(part.heads for part in (*parts, *(query for _, _, query in queries))))
         if width is None or width % heads:
             raise NotParallel(f"its columns have {heads} groups")
@@ -469,11 +515,10 @@ class _Body:
             self._positions,
             self._initial[index],
             heads,
-            of_heads(form.scale),
-            of_heads(key),
-            None if value is None else self._features(value, width),
-            of_heads(a),
-            of_heads(b),
+            tuple(
+                (*map(of_heads, parts), None if value is None else self._features(value, width))
+                for (*parts, value) in terms
+            ),
             is_multiple,
             tuple((is_before, of_heads(query)) for _, is_before, query in queries),
             name="states",
@@ -481,6 +526,27 @@ class _Body:
         self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{self._states[index].name}_last")
         for place, query in enumerate(queries, start=1):
             self._reads[query] = self._algebra.call(operator.getitem, solved, place, name="read")
+
+    def _terms(self, form: Matrix, is_multiple: bool) -> tuple[Coefficient | None, ...]:
+        """Returns the decay, a, b, the key and the value of an update."""
+        key, value = form.outers[0] if form.outers else (None, None)
+        if not form.lows:
+            return form.scale, None, None, key, value
+        (low,) = form.lows
+        b = low.factor if is_multiple else self._algebra.times(low.column, low.factor)
+        return form.scale, low.a, b, key, value
+
+
+def _leads_by(node: fx.Node, state: fx.Node, result: fx.Node) -> bool:
+    """Whether all that a result has of a state, it has by a value."""
+    waiting, seen = [result], {node}
+    while waiting:
+        if (current := waiting.pop()) is state:
+            return False
+        if current not in seen:
+            seen.add(current)
+            waiting += current.all_input_nodes
+    return True
 
 
 def _without_axes(node: fx.Node) -> fx.Node:

@@ -18,12 +18,18 @@ _CACHE: ContextVar[dict[Hashable, Any] | None] = ContextVar("call_cache", defaul
 def call_scope() -> AbstractContextManager[None]:
     """Opens an empty cache for one call of a model, and drops it at the end; calls may nest."""
     # torch.compile cannot trace a context variable, and shares equal values without the cache.
-    return nullcontext() if torch.compiler.is_compiling() else _call_scope()
+    return nullcontext() if torch.compiler.is_compiling() else _call_scope({})
+
+
+def in_same_call() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Returns the contexts of a computation in a call, and of its repetition after the call: it finds the values that
+    were there before, and computes the others again."""
+    return nullcontext(), _call_scope(dict(_CACHE.get() or {}))
 
 
 @contextmanager
-def _call_scope() -> Iterator[None]:
-    token = _CACHE.set({})
+def _call_scope(values: dict[Hashable, Any]) -> Iterator[None]:
+    token = _CACHE.set(values)
     try:
         yield
     finally:

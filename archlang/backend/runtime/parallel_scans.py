@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.runtime.elementwise_recurrence import elementwise_recurrence
+from archlang.backend.runtime.elementwise_recurrence import elementwise_maximum, elementwise_recurrence
 from archlang.backend.runtime.stacking import holds
 
 # The least decay whose logarithm has a finite derivative in every precision.
@@ -86,43 +86,25 @@ def elementwise(
     return positions.last(after[:, -1], state), positions.filled(before), positions.filled(after)
 
 
-def maximum(
-    positions: Positions, state: Float[Tensor, "b *d"], a: Tensor | float, c: Tensor | float, takes_term: bool
+def extremum(
+    positions: Positions,
+    state: Float[Tensor, "b *d"],
+    a: Tensor | float,
+    c: Tensor | float,
+    takes_term: bool,
+    is_least: bool,
 ) -> tuple[Float[Tensor, "b *d"], Float[Tensor, "p *d"], Float[Tensor, "p *d"]]:
-    """Returns what `elementwise` does, for s_i = max(a_i + s_{i-1}, c_i). Where both are equal, the derivative is that
-    of c_i with `takes_term`, else of the state."""
-    shift, term = (_per_position(value, positions, state) for value in (a, c))
+    """Returns what `elementwise` does, for s_i = max(a_i + s_{i-1}, c_i); with `is_least`, for the less of these. Where
+    both are equal, the derivative is that of c_i with `takes_term`, else of the state."""
+    sign = -1 if is_least else 1
+    shift, term = (sign * _per_position(value, positions, state) for value in (a, c))
     moves = positions.moves()
     if moves is not None:
         real = moves.reshape(*moves.shape, *[1] * (state.dim() - 1))
         shift, term = shift.where(real, 0), term.where(real, -torch.inf)
-    total = shift.cumsum(1, dtype=torch.promote_types(shift.dtype, torch.float32))
-    after = (
-        _relative_maximum(state, total, term, takes_term).to(state.dtype)
-        if holds(total.isfinite() & ~term.isnan())
-        else torch.stack(_maxima(state, shift, term, takes_term), 1)
-    )
+    after = sign * elementwise_maximum(shift, term, sign * state, takes_term)
     before = torch.cat((state[:, None], after[:, :-1]), 1)
     return positions.last(after[:, -1], state), positions.filled(before), positions.filled(after)
-
-
-def _relative_maximum(state: Tensor, total: Tensor, term: Tensor, takes_term: bool) -> Tensor:
-    """s_i = t_i + max(s_0, c_1 - t_1, …, c_i - t_i), where t_i = a_1 + … + a_i"""
-    candidates = torch.cat((state[:, None], term - total), 1)
-    known = candidates.detach()
-    greatest = known.cummax(1).values[:, :-1]
-    exceeds = known[:, 1:] >= greatest if takes_term else known[:, 1:] > greatest
-    place = torch.arange(1, known.shape[1], device=known.device).reshape(-1, *[1] * (state.dim() - 1))
-    return total + candidates.gather(1, (exceeds * place).cummax(1).values)
-
-
-def _maxima(state: Tensor, shift: Tensor, term: Tensor, takes_term: bool) -> list[Tensor]:
-    states = []
-    for a, c in zip(shift.unbind(1), term.unbind(1), strict=True):
-        moved = a + state
-        state = torch.where((c >= moved if takes_term else c > moved) | c.isnan(), c, moved)
-        states.append(state)
-    return states
 
 
 def _per_position(value: Tensor | float, positions: Positions, state: Tensor) -> Tensor:
@@ -132,15 +114,16 @@ def _per_position(value: Tensor | float, positions: Positions, state: Tensor) ->
     return positions.cut(value).expand(shape)
 
 
+# The decay, a, b, the key and the value of an update.
+Update = tuple[Coefficient | float, Coefficient | float | None, Coefficient | float | None, Coefficient | float | None,
+               Float[Tensor, "p e"] | None]  # fmt: skip
+
+
 def matrix(
     positions: Positions,
     state: Float[Tensor, "b r e"],
     heads: int,
-    decay: Coefficient | float,
-    key: Coefficient | float | None,
-    value: Float[Tensor, "p e"] | None,
-    a: Coefficient | float | None,
-    b: Coefficient | float | None,
+    updates: Sequence[Update],
     is_multiple: bool,
     queries: Sequence[tuple[bool, Coefficient | float]],
 ) -> tuple[Tensor, ...]:
@@ -149,7 +132,45 @@ def matrix(
         S_i = diag(decay_i) S_{i-1} + b_i (S_{i-1}ᵀ a_i)ᵀ + key_i value_iᵀ,    o_i = S_iᵀ q_i
 
     in each group of columns. A query with True reads the state before its position. With `is_multiple`, b is the
-    multiple of the key by a number of each group."""
+    multiple of the key by a number of each group. Several updates of a position are computed as one position each."""
+    if len(updates) == 1:
+        return _matrix(positions, state, heads, *updates[0], is_multiple, queries)
+    count = len(updates)
+    *coefficients, values = zip(*updates, strict=True)
+
+    def interleaved(parts: Sequence[Any], rest: Tensor) -> Tensor:  # Any: tensors, numbers, or None for 0
+        tensors = [part if isinstance(part, Tensor) else rest.new_full((), part or 0.0) for part in parts]
+        broadcast: list[Tensor] = torch.broadcast_tensors(rest, *tensors)  # type: ignore[no-untyped-call]
+        return torch.stack(broadcast[1:], 1).flatten(0, 1)
+
+    p = positions.batch * positions.length
+    narrow, wide = state.new_zeros(p, heads, 1), state.new_zeros(p, state.shape[2])
+    decay, a, b, key = (interleaved(parts, narrow) for parts in coefficients)
+    mask = None if positions.mask is None else positions.mask.repeat_interleave(count, 1)
+    inner = Positions(positions.batch, positions.length * count, mask)
+    asked = [
+        (is_before, interleaved([query if step == (0 if is_before else count - 1) else None for step in range(count)],
+                                narrow))
+        for is_before, query in queries
+    ]  # fmt: skip
+    last, *reads = _matrix(inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, asked)
+    chosen = (0 if is_before else count - 1 for is_before, _ in queries)
+    return last, *(read.reshape(p, count, -1)[:, step] for read, step in zip(reads, chosen, strict=True))
+
+
+def _matrix(
+    positions: Positions,
+    state: Float[Tensor, "b r e"],
+    heads: int,
+    decay: Coefficient | float,
+    a: Coefficient | float | None,
+    b: Coefficient | float | None,
+    key: Coefficient | float | None,
+    value: Float[Tensor, "p e"] | None,
+    is_multiple: bool,
+    queries: Sequence[tuple[bool, Coefficient | float]],
+) -> tuple[Tensor, ...]:
+    """Returns what `matrix` does, for one update in each position."""
     rows, width = state.shape[1:]
     groups = state.reshape(len(state), rows, heads, width // heads).transpose(1, 2)
 

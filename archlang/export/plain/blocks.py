@@ -200,8 +200,6 @@ class _Plain(ast.NodeTransformer):
                     self._products.add(argument.arg)
                     place = index - (len(group) - len(defaults))
                     del group[index], defaults[max(0, place) : place + 1]
-        if arguments.kwarg is not None and arguments.kwarg.arg == "_":
-            arguments.kwarg = None  # masks that the block does not read
         shapes = [f"{own.arg} {_shapes(own.annotation)}" for own in arguments_of(arguments) if _shapes(own.annotation)]
         returned = f" -> {_shapes(node.returns)}" if _shapes(node.returns) else ""
         self.generic_visit(node)

@@ -12,7 +12,6 @@ import sys
 import textwrap
 import types
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -21,17 +20,17 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.lower.names import module_path
+from archlang.backend.lower.names import OUTER, module_path
 from archlang.disk.atomic import write_atomically
 from archlang.errors.visible import visible_lines
 from archlang.export import mistakes
 from archlang.export.places import definition_of, place_of_model
 from archlang.export.plain.blocks import Collection, target_of
-from archlang.export.plain.constructor import RESERVED, class_of, constructor, unused_name
-from archlang.export.plain.forward import Forward
+from archlang.export.plain.model_class import RESERVED, Forward, class_of, constructor, unused_name
 from archlang.export.plain.sources import Import, Name, NotPlainError, global_names
 from archlang.export.plain.text import WIDTH, is_text_of, print_statements
-from archlang.graph.graph import Graph
+from archlang.graph.graph import Graph, Region
+from archlang.graph.operations import Call
 from archlang.graph.prune import without_losses
 from archlang.plugins import NO_PLUGINS
 
@@ -69,7 +68,7 @@ def plain_text(module: Architecture) -> str:
         collection = Collection([*classes, *forward.helpers])
     except NotPlainError as error:
         raise _not_plain(module, graph, error) from error
-    names = _file_names(collection, forward.helpers)
+    names = _file_names(collection, forward)
     taken = {*RESERVED, *names.values(), *(target.alias for target in collection.imports()), "Path"}
     title = _class_name(graph.name, taken)
     definitions: list[ast.stmt] = []
@@ -83,11 +82,15 @@ def plain_text(module: Architecture) -> str:
             definition.name = names[name]
         definitions.append(definition)
     base = ast.parse("nn.Module", mode="eval").body
-    definitions.append(ast.ClassDef(title, [base], [], [constructor(graph, names), forward.function], []))
+    has_outer = any(OUTER in ast.unparse(body) for body in forward.bodies)
+    methods: list[ast.stmt] = [constructor(graph, names, has_outer), forward.function]
+    definitions += [*forward.bodies, ast.ClassDef(title, [base], [], methods, [])]
     definitions += _main(module, title)
     docstring = ast.Expr(ast.Constant(visible_lines(_docstring(module, title))))
     parts: list[list[ast.stmt]] = [[docstring], *_imports(collection), definitions]
-    text = "\n".join(map(print_statements, parts[:-1])) + "".join(f"\n\n{print_statements([own])}" for own in parts[-1])
+    text = "\n".join(map(print_statements, parts[:-1]))
+    for own in definitions:
+        text += ("\n" if isinstance(own, ast.Assign | ast.AnnAssign) else "\n\n") + print_statements([own])
     # The names and the texts in it may be a stranger's, and the file is run here or elsewhere.
     if not is_text_of(text, [statement for part in parts for statement in part]):
         raise mistakes.not_equal(graph.name, place_of_model(module), "it has other statements")
@@ -116,7 +119,18 @@ def _with_modules(module: Architecture) -> Graph:
     instances = {
         path: replace(instance, python=plugins.qualified(instance.python)) for path, instance in graph.instances.items()
     }
-    return without_losses(replace(graph, instances=instances))
+    return without_losses(replace(graph, instances=instances, region=_without_products(graph.region)))
+
+
+def _without_products(region: Region) -> Region:
+    """A region in which blocks apply their own linear maps, also where these could be joined or hoisted."""
+    nodes = (
+        replace(node, inputs=node.arguments, operation=replace(node.operation, products=()))
+        if isinstance(node.operation, Call)
+        else node
+        for node in region.nodes
+    )
+    return replace(region, nodes=tuple(node.with_bodies(_without_products) for node in nodes))
 
 
 def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mistakes.ExportError:
@@ -130,12 +144,13 @@ def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mist
     return mistakes.not_exportable(graph.name, place_of_model(module), str(error), remedy)
 
 
-def _file_names(collection: Collection, helpers: Iterable[Name]) -> dict[Name, str]:
+def _file_names(collection: Collection, forward: Forward) -> dict[Name, str]:
     """The names of the definitions in the file; each is unique, and no import has it. `forward` calls the helpers by
     their own names."""
     taken = {target.alias for target in collection.imports()} | {"Tensor", "Path", "torch", "nn", "load"}
+    taken |= {body.name for body in forward.bodies}
     names: dict[Name, str] = {}
-    for name in (*helpers, *collection.in_order()):
+    for name in (*forward.helpers, *collection.in_order()):
         if name not in names:
             candidates = chain([name.name], (f"{name.name}{number}" for number in count(2)))
             names[name] = next(candidate for candidate in candidates if candidate not in taken)

@@ -1,13 +1,19 @@
-"""The functions that the method `forward` of an exported model calls besides blocks; the file has copies of them."""
+"""The functions that an exported model calls besides blocks: its loops, and what they need. The file has copies.
+
+A body takes the module that owns its blocks, then its values. It returns the states after one step, what the step
+emits, and costs: numbers of each sample, [b]."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from archlang.backend.runtime.scans import grown
+from archlang.backend.runtime.halting import HaltingBlock
+from archlang.backend.runtime.loops import broadcast_mask, mean_steps
+from archlang.backend.runtime.scans import filled_parts, grown, mean_over_chunks
 
 
 def real_positions(x: Tensor, lengths: Tensor | None) -> Tensor | None:
@@ -23,6 +29,123 @@ def filled_padding(x: Tensor, mask: Tensor | None) -> Tensor:
         return x
     mask = mask.reshape(*mask.shape, *[1] * (x.dim() - 2))
     return torch.where(mask, x, x[:, :1].detach().masked_fill(~mask[:, :1], 0))
+
+
+def repeated(
+    body: Callable[..., Any],
+    owners: Sequence[nn.Module],
+    states: Sequence[Any],
+    captured: Sequence[Any],
+    emits: bool,
+    detached: int,
+    depth: int | None,
+) -> Sequence[Any]:
+    """Runs the body once for each owner, the first `detached` times without gradients. Returns the states, the last
+    emission, and the sums of the costs; the mean of the depth, which has the index `depth` among them."""
+    count, results = len(states), [*states]
+    totals: list[Any] = []
+    for index, owner in enumerate(owners):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and index >= detached):
+            results = list(body(owner, *results[:count], *captured))
+        if index < detached:
+            results = [value.detach() if isinstance(value, Tensor) else value for value in results]
+        costs = results[count + emits :]
+        totals = [sum(pair) for pair in zip(totals, costs, strict=True)] if totals else costs
+    if depth is not None:
+        totals[depth] = totals[depth] / len(owners)
+    return *results[: count + emits], *totals
+
+
+def halted(
+    body: Callable[..., Any],
+    owner: nn.Module,
+    block: HaltingBlock,
+    states: Sequence[Any],
+    captured: Sequence[Any],
+    mask: Tensor | None,
+    limit: int,
+    state: int,
+    mixture: bool,
+    shapes: Sequence[tuple[int, bool]],
+    has_depth: bool,
+) -> Sequence[Any]:
+    """Runs the body until the block halts all samples, at most `limit` times. The block decides by the state of this
+    index; the body takes the mean so far if `mixture`. `shapes` has the rank of each state and of the emission, and
+    whether it has the positions of the halting state. Returns the states, the emission, the ponder and the depth."""
+    tally, count = block.start(states[state], mask), len(states)
+    values, inner = [*states, *[None] * (len(shapes) - count)], 0
+    for _ in range(limit):
+        values[state] = tally.state
+        results = body(owner, *values[:count], *[tally.mixture] * mixture, *captured)
+        tally = block.advance(tally, results[state], mask)
+        for index, (rank, has_positions) in enumerate(shapes):
+            moved = broadcast_mask(tally.accepted, rank, has_positions)
+            old = values[index]
+            values[index] = results[index] if old is None else torch.where(moved, results[index], old)
+        for cost in results[len(shapes) :]:
+            inner = inner + cost.masked_fill(~broadcast_mask(tally.accepted, 1, False), 0)
+        if not tally.live.any():
+            break
+    values[state] = tally.mixture
+    return *values, tally.ponder + inner, *([mean_steps(tally, mask)] if has_depth else [])
+
+
+def scanned(
+    body: Callable[..., Any],
+    owner: nn.Module,
+    parts: Sequence[Any],
+    states: Sequence[Any],
+    masks: Sequence[Any],
+    captured: Sequence[Any],
+    emits: bool,
+    by_position: bool,
+    truncated: int | None,
+    growing: Mapping[int, tuple[int, int]],
+) -> Sequence[Any]:
+    """Runs the body on each part, cutting gradients after every `truncated` ones. `masks` are those of the growing
+    states: by its index, the positions that each grows by in a step, and for each position of the part. Returns the
+    states, the joined emissions, and the means of the costs."""
+    reals, outputs, costs = [], [], []
+    for index, (real, part, mask, *before) in enumerate(filled_parts(parts)):
+        if truncated and index and index % truncated == 0:
+            # A sample that has ended keeps the gradient of its last states.
+            states = [where_real(real, own.detach(), own) for own in states]
+        own = [part] if by_position else [part, mask]
+        results = body(owner, *own, *before, *states, *masks, *captured)
+        reals.append(real)
+        outputs += results[len(states) : len(states) + emits]
+        costs.append(results[len(states) + emits :])
+        old, states, old_masks, masks = states, [], iter(masks), []
+        for place, (new, state) in enumerate(zip(results, old, strict=False)):
+            if place in growing:
+                grown_state, grown_mask = grown_by_part(real, new, state, next(old_masks), mask, *growing[place])
+                states.append(grown_state)
+                masks.append(grown_mask)
+            else:
+                states.append(where_real(real, new, state))
+    joined = [torch.stack(outputs, 1) if by_position else torch.cat(outputs, 1)] if emits else []
+    return *states, *joined, *mean_over_chunks(costs, reals)
+
+
+def mixed(
+    body: Callable[..., Any],
+    owners: Sequence[nn.Module],
+    values: Tensor,
+    weights: Tensor,
+    captured: Sequence[Any],
+    mask: Tensor | None,
+) -> Tensor:
+    """Returns the results of the body for each owner, times the weights of the positions, added up. A weight of 0 has
+    no gradient."""
+    if mask is not None:
+        weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
+    rows = values.reshape(-1, values.shape[-1])
+    results = []
+    for owner, weight in zip(owners, weights.reshape(-1, weights.shape[-1]).unbind(-1), strict=True):
+        (result,) = body(owner, *(for_rows(value, weight) for value in (rows, *captured)))
+        weight = weight.unsqueeze(-1)
+        results.append(result.masked_fill(weight == 0, 0) * weight)
+    return torch.stack(results).sum(0).view(*values.shape[:-1], -1)
 
 
 def where_real(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
@@ -60,24 +183,13 @@ def with_before(
     return parts
 
 
-def routed(x: Tensor, weights: Tensor, mask: Tensor | None) -> tuple[Tensor, Sequence[Tensor]]:
-    """Returns the real positions as rows, and for each expert the weights of the rows."""
-    if mask is not None:
-        weights = weights.masked_fill(~mask.unsqueeze(-1), 0)
-    return x.reshape(-1, x.shape[-1]), weights.reshape(-1, weights.shape[-1]).unbind(-1)
-
-
-def weighed(result: Tensor, weight: Tensor) -> Tensor:
-    """Returns results times their weights; 0 for a weight of 0, which has no gradient."""
-    weight = weight.unsqueeze(-1)
-    return result.masked_fill(weight == 0, 0) * weight
-
-
-def for_rows(value: Tensor | None, weight: Tensor) -> Tensor | None:
+def for_rows(value: Any, weight: Tensor) -> Any:
     """Returns a value of each sample for each of its rows; ones where the weight of a row is 0: an expert does not
     compute it, and 0 times an infinite gradient is NaN."""
-    if value is None:
-        return None
+    if isinstance(value, list | tuple):
+        return type(value)(for_rows(item, weight) for item in value)
+    if not isinstance(value, Tensor):
+        return value
     value = value.repeat_interleave(len(weight) // max(1, len(value)), 0)
     chosen = (weight != 0).view(-1, *[1] * (value.dim() - 1))
     return torch.where(chosen, value, 1) if value.is_floating_point() else value

@@ -107,13 +107,6 @@ def resolve(module: str, name: str) -> Name | Import | None:
     return imported  # a module of a package
 
 
-@cache
-def parameters(definition: Name, method: str) -> tuple[str, ...]:
-    """Returns the parameters of a method of a class, which it may inherit."""
-    function = getattr(getattr(importlib.import_module(definition.module), definition.name), method)
-    return tuple(inspect.signature(function).parameters)
-
-
 _AVAILABLE = {"torch", *sys.stdlib_module_names}
 
 

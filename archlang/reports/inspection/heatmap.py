@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archlang.reports.plotting import save_png, themed_figure
+from archlang.reports.charts import save_png, themed_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

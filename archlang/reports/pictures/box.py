@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from archlang.errors.visible import visible
-
-# The blocks and signs that a compact picture merges into chains, and the characters of a chain's title.
-_STEPS = ("call", "apply", "join", "add", "subtract", "multiply", "divide", "negate")
-_LONGEST_CHAIN = 44
 
 
 @dataclass(frozen=True)
@@ -58,29 +53,6 @@ class Box:
         yield self
         for box in self.boxes:
             yield from box.walk()
-
-    def compact(self) -> Box:
-        """Returns the box for a small picture: blocks of the language are folded, a chain of blocks is one box, and the
-        notes of blocks are details. A box with a badge stays alone."""
-        if self.kind in _STEPS:
-            return replace(self, boxes=(), edges=(), notes=(), details=(*self.notes, *self.details))
-        boxes = {box.id: box.compact() for box in self.boxes}
-        place = {id: id for id in boxes}  # the box that each box is part of
-        readers = Counter(edge.source for edge in self.edges)
-        # What a box reads alone, and no other box reads: a sum with a residual continues the chain of its other term.
-        chains = [edge for edge in self.edges if readers[edge.source] == 1 and boxes[edge.source].kind in _STEPS]
-        joined = Counter(edge.target for edge in chains)
-        for edge in chains:
-            first, second = boxes[edge.source], boxes[edge.target]
-            title = f"{first.title} |> {second.title}"
-            is_chain = joined[edge.target] == 1 and second.kind in _STEPS and not (first.badge or second.badge)
-            if is_chain and len(title) <= _LONGEST_CHAIN:
-                boxes[second.id] = replace(second, title=title, details=(*first.details, *second.details))
-                del boxes[first.id]
-                place = {id: second.id if other == first.id else other for id, other in place.items()}
-        edges = (replace(edge, source=place[edge.source], target=place[edge.target]) for edge in self.edges)
-        kept = tuple(edge for edge in dict.fromkeys(edges) if edge.source != edge.target)
-        return replace(self, boxes=tuple(boxes.values()), edges=kept)
 
     def without_repeats(self) -> Box:
         """Returns the box for a picture that does not fold: of boxes with the same content, only the first shows it."""

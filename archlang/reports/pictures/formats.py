@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -103,23 +102,7 @@ def print_page(box: Box) -> str:
     return render("picture.html", title=box.title, svg=print_svg(box, foldable=True))
 
 
-_PIXELS = 4  # of a PDF, for each unit of the picture, which is 1/96 inch there
-
-
-def print_pdf(box: Box) -> bytes:
-    """Returns the picture as a PDF file of one page in light colours, as an image of 384 dots an inch.
-
-    Raises:
-        PageError: resvg-py is not installed."""
-    from PIL import Image
-
-    file = io.BytesIO()
-    with Image.open(io.BytesIO(print_png(box, _PIXELS))) as image:
-        image.convert("L" if image.mode == "L" else "RGB").save(file, "PDF", resolution=96 * _PIXELS, quality=95)
-    return file.getvalue()
-
-
-def print_png(box: Box, zoom: float = 1) -> bytes:
+def print_png(box: Box) -> bytes:
     """Returns the picture as a PNG file in light colours.
 
     Raises:
@@ -130,7 +113,7 @@ def print_png(box: Box, zoom: float = 1) -> bytes:
         raise library_missing("PNG pictures", "resvg-py", "write an .svg") from None
     style = str(asset("picture.css"))
     svg = str(print_svg(box)).replace(style, _without_variables(style))
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, background="#ffffff", zoom=zoom))
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, background="#ffffff"))
 
 
 def _without_variables(style: str) -> str:
@@ -205,7 +188,6 @@ def _tree(box: Box, indent: str) -> Iterator[str]:
 FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
     ".html": print_page,
     ".svg": print_svg,
-    ".pdf": print_pdf,
     ".png": print_png,
     ".mmd": print_mermaid,
 }

@@ -8,46 +8,48 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from io import BufferedWriter
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from filelock import FileLock
 
 from archlang.data.mistakes import DataError
+from archlang.data.registry import DigestRule, take
 from archlang.data.stored import Stored, digest_of
 from archlang.disk.atomic import remove_folder
-from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.cache_folder import own_cache
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_JSON
-from archlang.disk.os_errors import machine_remedy, os_reason
-from archlang.disk.readable import read_named
+from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Part, Parts, Split, arrays_of, digest, join_parts
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
 # are.
 DATA_SEED = 0
-_FORMAT = 2
+_FORMAT = 3
 _FOLDER = "tasks"
 _MANIFEST = "manifest.json"
 
-Arrays = Mapping[str, np.ndarray]
 Facts = Mapping[str, Any]  # Any: JSON
 
 
 class Entry(NamedTuple):
     """What the cache holds under a key."""
 
-    arrays: Arrays
+    parts: Parts
     facts: Facts
 
 
@@ -57,14 +59,6 @@ class ReadsUserFiles(Protocol):
 
     def files(self) -> tuple[str, ...]:
         """Returns the paths of these files."""
-
-
-@runtime_checkable
-class GeneratesPieces(Protocol):
-    """A task whose splits may be larger than the memory."""
-
-    def pieces(self, split: str, seed: int) -> Iterator[Split]:
-        """Yields the items of a split in order, some at a time; at least one piece."""
 
 
 class _Damaged(Exception):
@@ -80,80 +74,61 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
         TaskError, DataError: the split cannot be generated."""
 
     @cache
-    def generated() -> list[Arrays]:
-        return [checked(name, task, split, task.generate(split, seed)).arrays()]
+    def generated() -> list[Parts]:
+        return [checked(name, task, split, task.generate(split, seed)).parts()]
 
-    def pieces() -> Iterable[Arrays]:
-        if isinstance(task, GeneratesPieces):
-            return (piece.arrays() for piece in task.pieces(split, seed))
-        return generated()
+    def pieces() -> Iterable[Parts]:
+        # A class of the user's own may generate other items than the class that it extends.
+        some_at_a_time = getattr(task, "pieces", None) if _is_shipped(task) else None
+        return generated() if some_at_a_time is None else (piece.parts() for piece in some_at_a_time(split, seed))
 
-    arrays, facts = entry(
+    parts, facts = entry(
         f"{name}-{split}", _key(name, statics, task, split, seed), pieces,
-        lambda arrays: {"sha256": digest(Split.from_arrays(arrays))},
+        lambda parts: {"sha256": digest(Split.of_parts(parts))},
     )  # fmt: skip
-    loaded = Split.from_arrays(arrays)
+    loaded = Split.of_parts(parts)
     loaded.__dict__["sha256"] = facts["sha256"]
     return loaded
 
 
 def entry(
-    name: str, key: object, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[Arrays], Facts] = lambda _: {}
+    name: str, key: object, pieces: Callable[[], Iterable[Parts]], facts: Callable[[Parts], Facts] = lambda _: {}
 ) -> Entry:
-    """Returns the entry `name` with a `key` of JSON, or makes it: from the `pieces` of its arrays, each of which
-    continues the one before, and from the `facts` about them.
-
-    >>> pieces = [{"x.values": np.array([1, 2]), "x.offsets": np.array([0, 2])}] * 2
-    >>> {name: array.tolist() for name, array in entry("twice", 1, lambda: pieces).arrays.items()}
-    {'x.values': [1, 2, 1, 2], 'x.offsets': [0, 2, 4]}
-    """
+    """Returns the entry `name` with a `key` of JSON, or makes it: from the `pieces` of its parts, one after another,
+    and from the `facts` about them."""
 
     def in_memory() -> Entry:
-        parts: dict[str, list[np.ndarray]] = {}
-        for piece in _continued(pieces()):
-            for part, array in piece.items():
-                parts.setdefault(part, []).append(array)
-        arrays = {part: np.concatenate(same) for part, same in parts.items()}
-        return Entry(arrays, facts(arrays))
+        parts = join_parts(pieces())
+        return Entry(parts, facts(parts))
 
-    digest = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
+    hashed = hashlib.sha256(json.dumps([_FORMAT, name, key], sort_keys=True).encode()).hexdigest()[:32]
     try:
-        path = own_cache(_FOLDER) / f"{name}-{digest}"
-    except OSError as error:
-        warnings.warn(f"{name} is not cached ({error}); set ARCHLANG_CACHE", CacheWarning, stacklevel=2)
-        return in_memory()
-    try:
-        return _read(path)
-    except FileNotFoundError:
-        pass
+        path = own_cache(_FOLDER) / f"{name}-{hashed}"
+        with nullcontext() if path.exists() else _alone(path):
+            try:
+                return _read(path)
+            except FileNotFoundError:
+                pass
+            except _Damaged as error:
+                warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
+                remove_folder(path)
+            _write(path, pieces, facts)
+            return _read(path)
     except (_Damaged, OSError) as error:
         if is_out_of_memory(error):
             raise
-        if isinstance(error, OSError) and machine_remedy(error) is not None:
-            message = f"{path} cannot be read ({os_reason(error)}), so this run generates it again"
-            warnings.warn(message, CacheWarning, stacklevel=2)
-            return in_memory()
-        warnings.warn(f"{path} is damaged ({error}) and is generated again", CacheWarning, stacklevel=2)
-        remove_folder(path)
-    try:
-        _write(path, pieces, facts)
-        return _read(path)
-    except (_Damaged, OSError) as error:
-        warnings.warn(
-            f"{name} cannot be cached in {path.parent} ({error}), so every run generates it; set ARCHLANG_CACHE to a "
-            "folder with free space",
-            CacheWarning,
-            stacklevel=2,
-        )
+        message = f"{name} cannot be cached ({error}), so every run generates it; set ARCHLANG_CACHE to a folder"
+        warnings.warn(f"{message} of yours with free space", CacheWarning, stacklevel=2)
         return in_memory()
 
 
-def folder() -> Path:
-    """Returns the folder of the cache.
-
-    Raises:
-        OSError: there is no cache folder."""
-    return cache_folder() / _FOLDER
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Waits for another process that makes the same entry, where the file system has locks."""
+    with ExitStack() as stack:
+        with suppress(OSError, NotImplementedError):
+            stack.enter_context(FileLock(own_cache("locks") / f"{path.name}.lock"))
+        yield
 
 
 def _key(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> list[object]:
@@ -172,11 +147,14 @@ def _plain(value: StaticValue) -> object:
     return str(value)
 
 
+def _is_shipped(task: Task) -> bool:
+    return type(task).__module__.startswith("archlang.")
+
+
 def _user_digests(task: Task) -> list[str | None]:
     """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
-    module = type(task).__module__
-    source = None if module.startswith("archlang.") else getattr(sys.modules.get(module), "__file__", None)
+    source = None if _is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
     return [_digest(Path(file)) for file in (*files, source) if file]
 
 
@@ -195,8 +173,10 @@ def _read(folder: Path) -> Entry:
         content = written["content"]
         if written["sha256"] != _check(content):
             raise _Damaged(f"{_MANIFEST} differs from what was written")
-        arrays = {name: _map(folder / f"{name}.npy", expected) for name, expected in content["arrays"].items()}
-        return Entry(arrays, content["facts"])
+        parts = {
+            name: _mapped(_places(folder, name, len(digests)), digests) for name, digests in content["parts"].items()
+        }
+        return Entry(parts, content["facts"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _Damaged(f"{_MANIFEST} cannot be read") from error
     except FileNotFoundError as error:
@@ -205,70 +185,81 @@ def _read(folder: Path) -> Entry:
         raise
 
 
-def _map(path: Path, expected: str | None = None) -> np.ndarray:
-    """Maps an array. Its digest is computed if it has changed since it was last verified, or is small."""
-    try:
-        if expected is not None and str(digest_of(Stored(path))) != expected:
-            raise _Damaged(f"{path.name} differs from what was written")
-    except DataError as error:
-        raise error.__cause__ or error from None
-    try:
-        return np.asanyarray(np.load(path, mmap_mode="c", allow_pickle=False))
-    except ValueError:
-        # An empty array cannot be memory-mapped.
-        return np.asarray(np.load(path, allow_pickle=False))
+def _places(folder: Path, name: str, arrays: int) -> list[Path]:
+    """Returns the files of a part of one array, or of two: those of sequences."""
+    return [folder / f"{name}{kind}.npy" for kind in (("",) if arrays == 1 else (".values", ".offsets"))]
 
 
-def _write(path: Path, pieces: Callable[[], Iterable[Arrays]], facts: Callable[[Arrays], Facts]) -> None:
+def _mapped(places: Sequence[Path], digests: Sequence[str] = ()) -> Part:
+    """Maps a part. The digest of a large array is computed only if the file has changed since it was verified."""
+    for place, expected in zip(places, digests, strict=False):
+        try:
+            if str(digest_of(Stored(place))) != expected:
+                raise _Damaged(f"{place.name} differs from what was written")
+        except DataError as error:
+            raise error.__cause__ or error from None
+    arrays = []
+    for place in places:
+        try:
+            # Indexing a plain array is faster than indexing a `memmap`.
+            arrays.append(np.asarray(np.load(place, mmap_mode="c", allow_pickle=False)))
+        except ValueError:
+            # An empty array cannot be memory-mapped.
+            arrays.append(np.asarray(np.load(place, allow_pickle=False)))
+    return Ragged(*arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _write(path: Path, pieces: Callable[[], Iterable[Parts]], facts: Callable[[Parts], Facts]) -> None:
     # If another process was first, its equal folder stays.
     with Folder.open(path.parent) as parent, parent.new_folder(path.name, overwrite=False, durable=False) as unfinished:
-        files: dict[str, _GrowingFile] = {}
+        files: dict[str, list[_GrowingFile]] = {}
         with ExitStack() as stack:
-            for piece in _continued(pieces()):
-                for name, array in piece.items():
+            for piece in pieces():
+                for name, part in piece.items():
                     if name not in files:
-                        files[name] = _GrowingFile(stack.enter_context(unfinished.create_file(f"{name}.npy")), array)
-                    files[name].append(array)
-            for file in files.values():
+                        files[name] = [
+                            _GrowingFile(stack.enter_context(unfinished.create_file(f"{file}.npy")), array)
+                            for file, array in arrays_of({name: part}).items()
+                        ]
+                    if isinstance(part, Ragged):
+                        values, offsets = files[name]
+                        offsets.append(part.offsets[1:] + values.rows if offsets.rows else part.offsets)
+                        values.append(part.values)
+                    else:
+                        files[name][0].append(part)
+            for file in chain.from_iterable(files.values()):
                 file.write_header()
-        places = {name: unfinished.path / f"{name}.npy" for name in files}
+        places = {name: _places(unfinished.path, name, len(arrays)) for name, arrays in files.items()}
         content = {
-            # The order of the arrays matters: the fields of a split are the positional inputs of a model.
-            "arrays": {name: str(digest_of(Stored(place))) for name, place in places.items()},
-            "facts": facts({name: _map(place) for name, place in places.items()}),
+            # The order of the parts matters: the fields of a split are the positional inputs of a model.
+            "parts": {name: [_sha256(place) for place in part] for name, part in places.items()},
+            "facts": facts({name: _mapped(part) for name, part in places.items()}),
         }
         unfinished.write(_MANIFEST, json.dumps({"content": content, "sha256": _check(content)}), durable=False)
+
+
+def _sha256(path: Path) -> str:
+    with open_named(path) as stream:
+        return str(take(DigestRule.SHA256, stream, 0))
 
 
 def _check(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def _continued(pieces: Iterable[Arrays]) -> Iterator[Arrays]:
-    """Yields pieces whose offsets of sequences continue those of the pieces before."""
-    ends: dict[str, int] = {}
-    for piece in pieces:
-        arrays = dict(piece)
-        for name, array in piece.items():
-            if name.endswith(".offsets") and not name.startswith("groups."):
-                arrays[name] = array[1:] + ends[name] if name in ends else array
-                ends[name] = ends.get(name, 0) + int(array[-1])
-        yield arrays
-
-
 class _GrowingFile:
     """A `.npy` file that is written row by row, while the number of rows is unknown."""
 
     def __init__(self, file: BufferedWriter, like: np.ndarray) -> None:
-        self._file, self._like, self._rows = file, like[:0], 0
+        self._file, self._like, self.rows = file, like[:0], 0
         self.write_header()
 
     def append(self, rows: np.ndarray) -> None:
         self._file.write(np.ascontiguousarray(rows, self._like.dtype).data.cast("B") if rows.size else b"")
-        self._rows += len(rows)
+        self.rows += len(rows)
 
     def write_header(self) -> None:
         # numpy leaves room in a header for more digits of the number of rows.
         header = np.lib.format.header_data_from_array_1_0(self._like)
         self._file.seek(0)
-        np.lib.format.write_array_header_1_0(self._file, header | {"shape": (self._rows, *self._like.shape[1:])})
+        np.lib.format.write_array_header_1_0(self._file, header | {"shape": (self.rows, *self._like.shape[1:])})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from archlang.tasks.kit.ragged import Integers, Ragged, join
 
-_Part = Ragged | np.ndarray
+Part = Ragged | np.ndarray
+Parts = Mapping[str, Part]
 
 
 class Form(Enum):
@@ -57,9 +58,11 @@ class Split:
             return Form.SETS if self.targets.values.dtype == np.bool_ else Form.NUMBERS
         return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
 
-    def _parts(self) -> dict[str, _Part]:
-        """Returns the parts of the split by dotted names. `_of_parts` is the inverse."""
+    def parts(self) -> dict[str, Part]:
+        """Returns the parts of the split by dotted names. `of_parts` is the inverse."""
         return {
+            # The name alone says at which field the targets point.
+            **({f"points_at.{self.points_at}": np.zeros(0, dtype=np.bool_)} if self.points_at else {}),
             **{f"inputs.{name}": ragged for name, ragged in self.inputs.items()},
             "targets": self.targets,
             **({} if self.scored is None else {"scored": self.scored}),
@@ -68,10 +71,11 @@ class Split:
         }
 
     @staticmethod
-    def _of_parts(parts: Mapping[str, Any], points_at: str) -> Split:  # Any: the type depends on the name
+    def of_parts(parts: Mapping[str, Any]) -> Split:  # Any: the type depends on the name
         def named(prefix: str) -> dict[str, Any]:
             return {name.removeprefix(prefix): part for name, part in parts.items() if name.startswith(prefix)}
 
+        points_at = next(iter(named("points_at.")), "")
         scored = parts.get("scored")
         return Split(named("inputs."), parts["targets"], scored, named("groups."), named("notes."), points_at)
 
@@ -79,55 +83,47 @@ class Split:
         """Returns the items at these indices, in this order, or those where a mask [N] is true."""
         chosen = np.asarray(indices)
         chosen = chosen if chosen.dtype == np.bool_ else chosen.astype(np.int64)  # an empty list has no integers
-        parts = self._parts().items()
-        selected = {name: part.select(chosen) if isinstance(part, Ragged) else part[chosen] for name, part in parts}
-        return self._of_parts(selected, self.points_at)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Returns every array of the split by a dotted name. `from_arrays` is the inverse."""
-        # The name alone says at which field the targets point.
-        arrays: dict[str, np.ndarray] = {}
-        if self.points_at:
-            arrays[f"points_at.{self.points_at}"] = np.zeros(0, dtype=np.bool_)
-        for name, part in self._parts().items():
-            if isinstance(part, Ragged):
-                arrays |= {f"{name}.values": part.values, f"{name}.offsets": part.offsets}
-            else:
-                arrays[name] = part
-        return arrays
+        parts = {name: part for name, part in self.parts().items() if not name.startswith("points_at.")}
+        selected = {
+            name: part.select(chosen) if isinstance(part, Ragged) else part[chosen] for name, part in parts.items()
+        }
+        return replace(Split.of_parts(selected), points_at=self.points_at)
 
     @cached_property
     def sha256(self) -> str:
         """A digest of every array, equal on every machine."""
         sha256 = hashlib.sha256()
-        for name, array in sorted(self.arrays().items()):
+        for name, array in sorted(arrays_of(self.parts()).items()):
             sha256.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
             little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
             sha256.update(np.ascontiguousarray(little_endian).data)
         return sha256.hexdigest()
 
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, np.ndarray]) -> Split:
-        """Returns the split with these arrays, which `arrays` returned."""
-        parts: dict[str, _Part] = {}
-        for name, array in arrays.items():
-            whole, _, kind = name.rpartition(".")
-            if name.startswith("groups.") or kind not in ("values", "offsets"):
-                parts[name] = array
-            elif kind == "values":
-                parts[whole] = Ragged(array, arrays[f"{whole}.offsets"])
-        marks = [name.removeprefix("points_at.") for name in arrays if name.startswith("points_at.")]
-        return Split._of_parts(parts, marks[0] if marks else "")
+
+def arrays_of(parts: Parts) -> dict[str, np.ndarray]:
+    """Returns every array of some parts by a dotted name."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, part in parts.items():
+        arrays |= (
+            {f"{name}.values": part.values, f"{name}.offsets": part.offsets}
+            if isinstance(part, Ragged)
+            else {name: part}
+        )
+    return arrays
 
 
-def join_splits(splits: Sequence[Split]) -> Split:
-    """Returns the items of all splits, one after another. They have the same fields and groups."""
+def join_parts(pieces: Iterable[Parts]) -> dict[str, Part]:
+    """Returns each part of all pieces, one after another."""
     parts: dict[str, list[Any]] = {}  # Any: all parts of a name have one type
-    for split in splits:
-        for name, part in split._parts().items():
+    for piece in pieces:
+        for name, part in piece.items():
             parts.setdefault(name, []).append(part)
-    joined = {name: join(same) if isinstance(same[0], Ragged) else np.concatenate(same) for name, same in parts.items()}
-    return Split._of_parts(joined, splits[0].points_at)
+    return {name: join(same) if isinstance(same[0], Ragged) else np.concatenate(same) for name, same in parts.items()}
+
+
+def join_splits(splits: Iterable[Split]) -> Split:
+    """Returns the items of all splits, one after another. They have the same fields and groups."""
+    return Split.of_parts(join_parts(split.parts() for split in splits))
 
 
 def digest(split: Split) -> str:

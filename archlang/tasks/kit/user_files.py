@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +24,21 @@ from archlang.data.stored import ENDINGS, Stored, digest_of, reading
 from archlang.disk.mistakes import RefusedFile
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.cache import Arrays, entry
+from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths
+from archlang.tasks.kit.split import Part, Parts
 
 Words = tuple[str, ...]
 Cell = str | Words
+Row = tuple[int, object, list[Cell]]
 
 SPLITS = ("train", "valid", "test")
 # The column that holds the split of a row, and the number of the split where there is no such column.
 SPLIT, NO_SPLIT = "split", len(SPLITS)
 FORMS = (".csv", ".tsv", ".jsonl", ".txt")
 _VERSION = 1
-# The rows that are read at a time, and the words of the rows that are encoded at a time.
+# The rows that are read at a time, of at most so many characters; and the words of the rows that are encoded at a time.
 _ROWS, _WORDS = 1 << 8, 1 << 21
 
 
@@ -57,7 +60,7 @@ class Source:
     group: int | None = None
     has_places: bool = False
 
-    def rows(self) -> Iterator[tuple[int, object, list[Cell]]]:
+    def rows(self) -> Iterator[Row]:
         """Yields the rows of the file, as `rows_of` does."""
         return rows_of(self.task, self.path, [column for column, _ in self.columns], self.header)
 
@@ -82,13 +85,9 @@ class Source:
 
 @lru_cache(maxsize=4)
 def _read(source: Source, key: str) -> Corpus:
-    arrays = entry("texts", key, lambda: _pieces(source)).arrays
-    columns = tuple(
-        Ragged(arrays[f"{index}.values"], arrays[f"{index}.offsets"]) for index in range(len(source.columns))
-    )
-    words = Ragged(arrays["words.values"], arrays["words.offsets"])
-    none = arrays["splits"][:0]
-    return Corpus(source, columns, arrays["splits"], arrays.get("groups", none), arrays.get("places", none), words)
+    parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
+    columns = tuple(parts[str(index)] for index in range(len(source.columns)))
+    return Corpus(source, columns, parts["splits"], parts.get("groups"), parts.get("places"), parts["words"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +96,13 @@ class Corpus:
 
     `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
     `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
-    split; both are empty if the source asks for none."""
+    split; both are None if the source asks for none."""
 
     source: Source
     columns: tuple[Ragged, ...]
     splits: Integers
-    groups: np.ndarray
-    places: np.ndarray
+    groups: Any  # an array, or None: so is `places`
+    places: Any
     words: Ragged
 
     def line(self, row: int) -> int:
@@ -161,27 +160,25 @@ class Rows:
     columns: tuple[Ragged, ...]
 
 
-def _pieces(source: Source) -> Iterator[Arrays]:
-    """Yields the arrays of a corpus, some rows at a time, and then the words.
+def _pieces(source: Source) -> Iterator[Parts]:
+    """Yields the parts of a corpus, some rows at a time, and then the words.
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
     numbers = Numbers()
-    rows = source.rows()
-    while some := list(islice(rows, _ROWS)):
+    for some in _some(source.rows()):
         lines, splits, cells = zip(*some, strict=True)
         for line, split in zip(lines, splits, strict=True):
             if split is not None and split not in SPLITS:
                 raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         numbers_of_splits = [NO_SPLIT if split is None else SPLITS.index(split) for split in splits]
-        piece: dict[str, np.ndarray] = {"splits": np.array(numbers_of_splits, np.uint8)}
+        piece: dict[str, Part] = {"splits": np.array(numbers_of_splits, np.uint8)}
         for index, (column, cut) in enumerate(source.columns):
             texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
             for line, words in zip(lines, texts, strict=True):
                 if not words:
                     raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
-            encoded = numbers.encode(texts)
-            piece |= {f"{index}.values": encoded.values, f"{index}.offsets": encoded.offsets}
+            piece[str(index)] = numbers.encode(texts)
             if index == source.group:
                 piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
@@ -191,8 +188,19 @@ def _pieces(source: Source) -> Iterator[Arrays]:
         raise mistakes.bad_line(1, source.path, "expected a line of data")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
-        ragged = Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)
-        yield {"words.values": ragged.values, "words.offsets": ragged.offsets}
+        yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
+
+
+def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    some, size = list[Row](), 0
+    for row in rows:
+        some.append(row)
+        size += sum(map(len, row[2]))
+        if len(some) == _ROWS or size >= _WORDS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _place(words: Words) -> float:
@@ -213,9 +221,7 @@ def _form(path: str) -> tuple[str, str]:
     return Path(path.removesuffix(ending)).suffix, ending
 
 
-def rows_of(
-    task: str, path: str, columns: Sequence[str], header: bool = True
-) -> Iterator[tuple[int, object, list[Cell]]]:
+def rows_of(task: str, path: str, columns: Sequence[str], header: bool = True) -> Iterator[Row]:
     """Yields the number of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
 
     Raises:
@@ -247,7 +253,7 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
 
 def _table(
     task: str, path: str, records: Iterator[tuple[int, list[str]]], columns: Sequence[str], header: bool
-) -> Iterator[tuple[int, object, list[Cell]]]:
+) -> Iterator[Row]:
     names, split_index, width = list(columns), None, 0
     if header:
         first = next(records, None)
@@ -269,9 +275,7 @@ def _table(
         yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
 
 
-def _jsonl(
-    path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]
-) -> Iterator[tuple[int, object, list[Cell]]]:
+def _jsonl(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) -> Iterator[Row]:
     has_split: bool | None = None
     for number, line in lines:
         try:

@@ -23,7 +23,7 @@ from archlang.graph.operations import OwnWeights, step_limit
 from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
-from archlang.plan.from_file import check_shipped
+from archlang.plan.from_file import rebind
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import COPIES, Plugins
 from archlang.resolve import library
@@ -309,7 +309,7 @@ def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
 
 def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
     try:
-        checked = check_shipped(word, extern)
+        checked = rebind(word, extern)[0]
     except ProgramError as error:
         raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error.diagnostics[0].message}") from error
     except ValueError as error:  # a number of too many digits

@@ -289,6 +289,9 @@ class StepTiming(FileModel):
     time: float
     """seconds since 1970"""
     steps_per_second: Amount
+    samples_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
+    tokens_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
+    """of the longest field of each sample, without padding"""
     spared: OptionalNumber
     """share of the steps of halting loops that were not computed because samples had halted"""
     memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None

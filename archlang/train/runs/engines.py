@@ -6,14 +6,14 @@ import os
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from pebble import ProcessExpired, ProcessPool
@@ -24,23 +24,12 @@ from archlang.train.runs import mistakes
 from archlang.train.runs.points import JOBS, Point, PointResult, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
 
-ENGINES = ("local", "ray", "slurm")
-
-
-class Engine(Protocol):
-    """Runs points, as many at a time as it has room for."""
-
-    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
-        """Yields how each point ended, in the order in which they end.
-
-        If the process of a point dies, the point ends with an error and the others continue. A point is taken from
-        `points` only when there is room for it. Once `stopping()` is true, no further points begin, and running ones
-        are asked to stop."""
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def make_engine(
     name: str, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0
-) -> Engine:
+) -> "Engine":
     """Returns the engine of a name.
 
     Args:
@@ -50,16 +39,10 @@ def make_engine(
 
     Raises:
         RunError: There is no engine of that name, its package is not installed, or an option is unknown."""
-    options = dict(options or {})
-    if name == "local":
-        if options:
-            raise mistakes.engine_option(name, next(iter(options)))
-        return LocalEngine(workers, retries)
-    if name == "ray":
-        return RayEngine(workers, options, retries)
-    if name == "slurm":
-        return SlurmEngine(workers, options, retries)
-    raise mistakes.unknown_engine(name, listed(ENGINES))
+    engines = {"local": LocalEngine, "ray": RayEngine, "slurm": SlurmEngine}
+    if name not in engines:
+        raise mistakes.unknown_engine(name, listed(tuple(engines)))
+    return engines[name](workers, options or {}, retries)
 
 
 _SECONDS_BETWEEN_CHECKS = 0.5
@@ -67,69 +50,83 @@ _SECONDS_BETWEEN_CHECKS = 0.5
 _DEFAULT_JOBS = 8
 
 
-class _Engine(ABC):
-    """What the engines have in common: they differ in how a point begins, and in how its end is known."""
+class _Lost(Exception):
+    """Why a job has ended without a result."""
 
-    def __init__(self, workers: int | None, retries: int = 0) -> None:
-        self._workers, self._retries, self._stop_asked = workers, retries, False
+
+class Engine:
+    """Runs points, as many at a time as it has room for. Engines differ in how a point begins, and how its end is
+    known."""
+
+    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+        self._workers, self._options, self._retries = workers, dict(options), retries
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
-        waiting, tries = iter(points), Counter[Path]()
+        """Yields how each point ended, in the order in which they end.
+
+        If the process of a point dies, the point ends with an error and the others continue. A point is taken from
+        `points` only when there is room for it. Once `stopping()` is true, no further points begin, and running ones
+        are asked to stop."""
+        count = len(points) if isinstance(points, Sized) else None
+        waiting, tries, stop_asked = iter(points), Counter[Path](), False
         running: dict[Any, Point] = {}  # Any: the jobs of pebble, Ray and submitit have no common type
-        with self._working(len(points) if isinstance(points, Sized) else None) as limit:
+        with nullcontext(0) if count == 0 else self._working(count) as limit:
             while True:
-                if stopping() and not self._stop_asked:
-                    self._stop_asked = True
-                    if not self._stop(running):
-                        return
-                while not self._stop_asked and len(running) < limit and (point := next(waiting, None)) is not None:
+                if stopping() and not stop_asked:
+                    stop_asked = True
+                    self._stop(running)
+                while not stop_asked and len(running) < limit and (point := next(waiting, None)) is not None:
                     running[self._begin(point)] = point
                 if not running:
                     return
                 for job in self._ended(running):
                     point = running.pop(job)
-                    result = self._result(job, point)
+                    try:
+                        result = replace(self._result(job), point=point)
+                    except _Lost as lost:
+                        error = "" if stop_asked else str(lost)
+                        result = PointResult(point, 0.0, stopped=stop_asked, error=error, is_of_machine=True)
                     tries[point.folder] += 1
                     is_of_machine = any(run.is_of_machine for run in result.per_run())
-                    if is_of_machine and tries[point.folder] <= self._retries and not self._stop_asked:
+                    if is_of_machine and tries[point.folder] <= self._retries and not stop_asked:
                         running[self._begin(point)] = point
                     else:
                         yield result
 
-    @abstractmethod
     def _working(self, points: int | None) -> AbstractContextManager[int]:
-        """What runs the points, as many at a time as the context is. `points` is their number, if it is known."""
+        """Inside, points can run, as many at a time as the context is. `points` is their number, if it is known."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _begin(self, point: Point) -> Any:
-        """Returns the job that runs a point."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         """Returns the jobs that have ended; waits a moment if none has."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _result(self, job: Any, point: Point) -> PointResult: ...
+    def _result(self, job: Any) -> PointResult:
+        """
+        Raises:
+            _Lost: the job has none."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _stop(self, running: Collection[Any]) -> bool:
-        """Asks jobs to stop. Returns whether their ends are waited for."""
+    def _stop(self, running: Collection[Any]) -> None:
+        raise NotImplementedError
 
 
-class LocalEngine(_Engine):
+class LocalEngine(Engine):
     """As many processes as there are GPUs, or else cores. Each process starts once and runs one point after another."""
 
-    def __init__(self, workers: int | None = None, retries: int = 0) -> None:
-        super().__init__(workers, retries)
+    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+        super().__init__(workers, options, retries)
+        if options:
+            raise mistakes.engine_option("local", next(iter(options)))
         self._gpus = torch.cuda.device_count()
         self.workers = workers or self._gpus or _core_count()
 
     @contextmanager
     def _working(self, points: int | None) -> Iterator[int]:
         workers = self.workers if points is None else min(self.workers, points)
-        if not workers:
-            yield 0
-            return
         # A user sets OMP_NUM_THREADS where other processes need the cores.
         threads = max(min(_core_count() // workers, torch.get_num_threads()), 1)
         # A forked process would inherit locks of threads that torch has started.
@@ -149,19 +146,17 @@ class LocalEngine(_Engine):
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         return wait(running, timeout=_SECONDS_BETWEEN_CHECKS, return_when=FIRST_COMPLETED).done
 
-    def _result(self, job: Any, point: Point) -> PointResult:
+    def _result(self, job: Any) -> PointResult:
         try:
             result: PointResult = job.result()
-            return replace(result, point=point)
         except ProcessExpired as error:
-            stopped = self._stop_asked and _is_of_stopping(error)
-            return PointResult(point, 0.0, stopped, error="" if stopped else _explain_death(error), is_of_machine=True)
+            raise _Lost(_explain_death(error)) from error
+        return result
 
-    def _stop(self, running: Collection[Any]) -> bool:
+    def _stop(self, running: Collection[Any]) -> None:
         for process in multiprocessing.active_children():
             if process.pid is not None:
                 os.kill(process.pid, signal.SIGTERM)
-        return True
 
 
 def _core_count() -> int:
@@ -195,12 +190,6 @@ def _run_on_own_gpu(point: Point) -> PointResult:
     return run_point(point)
 
 
-def _is_of_stopping(error: ProcessExpired) -> bool:
-    """Returns whether the signal that asks a run to stop has ended its process: before the first step, the signal
-    itself or pebble's handler does."""
-    return error.exitcode in (-signal.SIGTERM, int(signal.SIGTERM))
-
-
 def _explain_death(error: ProcessExpired) -> str:
     number = -error.exitcode if error.exitcode and error.exitcode < 0 else 0
     try:
@@ -210,10 +199,10 @@ def _explain_death(error: ProcessExpired) -> str:
     return f"its process died ({reason}); rerun the command to resume from its last checkpoint"
 
 
-class RayEngine(_Engine):
+class RayEngine(Engine):
     """Each point is a task of Ray."""
 
-    def __init__(self, workers: int | None, options: Mapping[str, str], retries: int = 0) -> None:
+    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
         """
         Args:
             options: `address` of a cluster whose machines share the folder of the table; without it Ray starts on this
@@ -222,14 +211,12 @@ class RayEngine(_Engine):
         Raises:
             MachineError: Ray is not installed.
             RunError: an option is unknown or not a number."""
-        super().__init__(workers, retries)
+        super().__init__(workers, options, retries)
         with needs_extra("ray"):
             import ray
         self._ray: Any = ray  # Any: Ray is hardly typed
-        unknown = options.keys() - {"address", "cpus", "gpus"}
-        if unknown:
-            raise mistakes.engine_option("ray", sorted(unknown)[0])
-        self._address = options.get("address")
+        for unknown in sorted(options.keys() - {"address", "cpus", "gpus"}):
+            raise mistakes.engine_option("ray", unknown)
         try:
             self._cpus, self._gpus = float(options.get("cpus", "1")), float(options.get("gpus", "0"))
         except ValueError:
@@ -241,13 +228,11 @@ class RayEngine(_Engine):
         is_own = not ray.is_initialized()
         if is_own:
             with keeping_handlers():  # Ray's own would abort this process
+                address = self._options.get("address")
                 ray.init(
-                    address=self._address,
-                    num_cpus=None if self._address else self._workers,
-                    include_dashboard=False,
-                    logging_level=logging.ERROR,
-                    log_to_driver=False,
-                )
+                    address=address, num_cpus=None if address else self._workers, include_dashboard=False,
+                    logging_level=logging.ERROR, log_to_driver=False,
+                )  # fmt: skip
         cores = dict(ray.cluster_resources()).get("CPU", 1)
         try:
             yield self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
@@ -263,17 +248,16 @@ class RayEngine(_Engine):
         ended, _ = self._ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
         return list(ended)
 
-    def _result(self, job: Any, point: Point) -> PointResult:
+    def _result(self, job: Any) -> PointResult:
         try:
             result: PointResult = self._ray.get(job)
-            return result
         except self._ray.exceptions.RayError as error:
-            return PointResult(point, 0.0, error=f"Ray lost it: {first_line(error)}", is_of_machine=True)
+            raise _Lost(f"Ray lost it: {first_line(error)}") from error
+        return result
 
-    def _stop(self, running: Collection[Any]) -> bool:
+    def _stop(self, running: Collection[Any]) -> None:
         for reference in running:
             self._ray.cancel(reference)
-        return False
 
 
 @dataclass(frozen=True)
@@ -306,10 +290,10 @@ class _QueuedPoint:
 _MOST_TIME_LIMITS = 1_000
 
 
-class SlurmEngine(_Engine):
+class SlurmEngine(Engine):
     """Each point is a job. Logs are in the folder `JOBS` beside the run folders."""
 
-    def __init__(self, workers: int | None, options: Mapping[str, str], retries: int = 0) -> None:
+    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
         """
         Args:
             options: submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`; `cluster=local` runs jobs
@@ -317,10 +301,9 @@ class SlurmEngine(_Engine):
 
         Raises:
             MachineError: submitit is not installed."""
-        super().__init__(workers, retries)
+        super().__init__(workers, options, retries)
         with needs_extra("slurm"):
             import submitit  # noqa: F401
-        self._options = dict(options)
         self._cluster = self._options.pop("cluster", "slurm")
         self._executor: Any = None  # Any: submitit's executors have no common type
 
@@ -337,19 +320,17 @@ class SlurmEngine(_Engine):
             time.sleep(_SECONDS_BETWEEN_CHECKS)
         return ended
 
-    def _result(self, job: Any, point: Point) -> PointResult:
+    def _result(self, job: Any) -> PointResult:
         failure = job.exception()
-        if failure is None:
-            result: PointResult = job.result()
-            return result
-        last_line = str(failure).strip().rpartition("\n")[2]
-        error = f"its job failed: {last_line}; see {Path(job.paths.stderr)}"
-        return PointResult(point, 0.0, error=error, is_of_machine=True)
+        if failure is not None:
+            last_line = str(failure).strip().rpartition("\n")[2]
+            raise _Lost(f"its job failed: {last_line}; see {Path(job.paths.stderr)}")
+        result: PointResult = job.result()
+        return result
 
-    def _stop(self, running: Collection[Any]) -> bool:
+    def _stop(self, running: Collection[Any]) -> None:
         for job in running:
             job.cancel()
-        return False
 
     def _make_executor(self, logs: Path) -> Any:
         import submitit

@@ -18,7 +18,7 @@ from archlang.errors import ArchlangError
 from archlang.errors.machine import machine_error
 from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
-from archlang.plan.from_file import change_task
+from archlang.plan.from_file import rebind
 from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plugins import Plugins
@@ -290,7 +290,7 @@ def trained_module(
 def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str, int]) -> BoundExtern:
     if not is_own(task.python):
         raise mistakes.statics_of_own_task(task.name)
-    task_now, sizes_now = change_task(task, sets)
+    task_now, sizes_now = rebind("task", task, sets)
     if sizes_now != sizes:
         raise mistakes.changed_sizes(task.name, sizes, sizes_now)
     return task_now

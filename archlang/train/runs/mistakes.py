@@ -101,6 +101,10 @@ length_missing = RunError.wording(
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
 less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+draws_nothing = RunError.wording(
+    "nothing can be drawn: this model does not write its answers token by token",
+    "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",
+)
 no_such_field = RunError.wording("the model has no field `{field}`", "its fields are {possible}")
 field_missing = RunError.wording("the field `{field}` is missing", "the model reads {names}")
 some_with_answers = RunError.wording(

@@ -14,6 +14,7 @@ from torch import Tensor
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import Decoded
+from archlang.backend.decode.sampling import Choose, Sampling
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import Kind, class_text, row_text
@@ -174,18 +175,25 @@ def predict_inputs(
     batch: int = DEFAULT_BATCH,
     length: int | None = None,
     places: Sequence[str] | None = None,
+    sampling: Sampling | None = None,
+    samples: int = 1,
+    first: int = 0,
 ) -> list[Prediction]:
-    """Returns the prediction of each input, in order. The module is in evaluation mode afterwards.
+    """Returns the prediction of each input, in order; with `samples`, so many for each input, one after the other. The
+    module is in evaluation mode afterwards.
 
     Args:
         inputs: Items of a split, or for each input a text, its token ids, or a value for each field.
         batch: How many inputs are read at a time.
         length: The number of tokens to write, for answers without an end and to continue the input of a language model.
         places: What errors call each input. By default they are counted from 0.
+        sampling: How the tokens of an answer are drawn; the likeliest if it is None.
+        first: The index of the first input among all inputs, which decides what is drawn.
 
     Raises:
-        RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
-    for name, size in (("batch", batch), ("length", length)):
+        RunError: an input does not fit the model, and the message names it; a number is less than 1; or the answers of
+            the model are not written token by token, and cannot be drawn."""
+    for name, size in (("batch", batch), ("length", length), ("samples", samples)):
         if size is not None and size < 1:
             raise mistakes.less_than_one(name, size)
     if isinstance(inputs, str):
@@ -198,12 +206,17 @@ def predict_inputs(
         return []
     module.eval()
     split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
-    reader = _Reader(module, input_format, split, device, length)
-    predictions: dict[int, Prediction] = {}
+    reader = _Reader(module, input_format, split, device, length, sampling, first)
+    if sampling is not None and not reader.writes:
+        raise mistakes.draws_nothing()
+    predictions: dict[tuple[int, int], Prediction] = {}
     with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
         for items in reader.batches(batch):
-            predictions.update(zip(items.tolist(), _read(reader, items, places), strict=True))
-    return [predictions[index] for index in range(len(split))]
+            for number in range(samples):
+                reader.number = number
+                keys = ((item, number) for item in items.tolist())
+                predictions.update(zip(keys, _read(reader, items, places), strict=True))
+    return [predictions[key] for key in sorted(predictions)]
 
 
 def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
@@ -222,7 +235,11 @@ def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Pre
 
 
 def complete(
-    module: Architecture, input_format: InputFormat, batch: Batch, length: int | None = None
+    module: Architecture,
+    input_format: InputFormat,
+    batch: Batch,
+    length: int | None = None,
+    choose: Choose | None = None,
 ) -> tuple[Batch, Decoded]:
     """Returns a batch with the field that the model decodes from the other fields, and what it has decoded. The lengths
     of answers without an end are `length`, or those of the batch's targets."""
@@ -233,7 +250,9 @@ def complete(
     if end is None and length is None:
         assert batch.scored is not None
         limits = {"answer_lengths": batch.scored.sum(1)}
-    decoded = module.decode(*batch.fields.values(), lengths=batch.lengths, begin=begin, end=end, **limits)
+    decoded = module.decode(
+        *batch.fields.values(), lengths=batch.lengths, begin=begin, end=end, choose=choose, **limits
+    )
     tokens, device = decoded.tokens, decoded.tokens.device
     # The decoder has read the beginning and all tokens except the last; an ended answer, all tokens.
     field = torch.cat([torch.full((len(tokens), 1), begin, device=device), tokens], 1)
@@ -255,9 +274,16 @@ class _Reader:
     samples of the task."""
 
     def __init__(
-        self, module: Architecture, input_format: InputFormat, split: Split, device: torch.device, length: int | None
+        self,
+        module: Architecture,
+        input_format: InputFormat,
+        split: Split,
+        device: torch.device,
+        length: int | None,
+        sampling: Sampling | None,
+        first: int,
     ) -> None:
-        self._module = module
+        self._module, self._sampling, self._first, self.number = module, sampling, first, 0
         self._format = input_format
         self._length = length
         self._has_steps = bool(list(halting_loops(module)))
@@ -273,6 +299,11 @@ class _Reader:
         self._sampled = sampled
         self._data = Data(split, device)
 
+    @property
+    def writes(self) -> bool:
+        """Whether the model writes its answers token by token."""
+        return self._continues or self._decodes
+
     def batches(self, size: int) -> Iterator[np.ndarray]:
         """Yields the items of each batch, short ones first; of one length each, if the model continues them."""
         return self._data.items_by_length(size, math.inf, equal=self._continues)
@@ -283,10 +314,12 @@ class _Reader:
         Raises:
             ValueError: the model refuses an item."""
         batch = replace(self._data.batch(items), form=self._format.form)
+        sampling = self._sampling
+        choose = None if sampling is None else sampling.of_items((self._first + items).tolist(), self.number)
         if self._continues:
-            return self._continued(batch)
+            return self._continued(batch, choose)
         if self._decodes:
-            completed, decoded = complete(self._module, self._format, batch, self._length)
+            completed, decoded = complete(self._module, self._format, batch, self._length, choose)
             steps = self._steps(completed)
             return [self._written(batch, decoded, row, steps[row]) for row in range(len(items))]
         logits = forward(self._module, batch)
@@ -351,9 +384,9 @@ class _Reader:
             self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
         )
 
-    def _continued(self, batch: Batch) -> list[Prediction]:
+    def _continued(self, batch: Batch, choose: Choose | None) -> list[Prediction]:
         ((name, prompt),) = batch.fields.items()
-        decoded = self._module.decode(begin=prompt, end=self._format.end, limit=self._length)
+        decoded = self._module.decode(begin=prompt, end=self._format.end, limit=self._length, choose=choose)
         read = torch.cat([prompt, decoded.choices], 1)[:, :-1]
         steps = self._steps(
             replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})

@@ -37,7 +37,7 @@ class ProgressDisplay:
         self._console = console
         self._name = name
         self._accuracy = ""
-        self._latest: tuple[int, int, float, float, float | None] | None = None
+        self._latest: tuple[int, int, float, float, float, float | None] | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._last = time.monotonic()
@@ -70,20 +70,21 @@ class ProgressDisplay:
             _SECONDS_BETWEEN_LINES if self._bar is None else _SECONDS_BETWEEN_REDRAWS
         )
 
-    def step(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         """Shows a step.
 
         Args:
             rate: Steps per second.
+            tokens: Tokens per second.
             depth: The mean steps of halting loops."""
-        self._latest = step, total, loss, rate, depth
+        self._latest = step, total, loss, rate, tokens, depth
         # The line of the last step waits for its evaluation.
         if self._bar is not None or (self.due() and step < total):
             self._show(*self._latest)
 
-    def _show(self, step: int, total: int, loss: float, rate: float, depth: float | None) -> None:
+    def _show(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         self._last = time.monotonic()
-        facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s"
+        facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s  {tokens:,.0f} tokens/s"
         facts += "" if depth is None else f"  depth {depth:.1f}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=step, facts=facts)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from archlang.disk.limits import LARGEST_INTEGER
 from archlang.plan.measures import RUN, group_value
-from archlang.plan.plan import Plan
-from archlang.plan.table import TableCell, TableColumn, TablePlan
+from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, read_record, read_results, read_timings

@@ -60,6 +60,7 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
+    remat: bool = False,
     save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
     watcher: Watcher | None = None,
@@ -70,7 +71,8 @@ def train(
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs. A checkpoint follows each evaluation, and
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
+    loops keep their states only, and are computed again in the backward pass. A checkpoint follows each evaluation, and
     the steps or the time of `save`. A run that is stopped before its end needs some of the `splits` of its task only.
 
     Raises:
@@ -97,9 +99,9 @@ def train(
         data = describe_data(loaded)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, save=save,
+            compiled=compiled, remat=remat, save=save,
         )  # fmt: skip
-        step = _graph_step(trainer, plan, precision) if graphs else EagerStep(trainer)
+        step = _graph_step(trainer, plan, precision, remat) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
@@ -169,9 +171,11 @@ def require_memory(plan: Plan, device: torch.device) -> None:
             raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
 
 
-def _graph_step(trainer: Trainer, plan: Plan, precision: str) -> CudaGraphStep:
+def _graph_step(trainer: Trainer, plan: Plan, precision: str, remat: bool) -> CudaGraphStep:
     if trainer.deep is not None:
         raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
+    if remat:
+        raise train_mistakes.no_graphs("with `--remat`, the host saves the state of the random numbers in each step")
     fabric = trainer.fabric
     capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
     return CudaGraphStep(trainer, capture)

@@ -1,24 +1,20 @@
 """Greedy decoding: incremental steps have the same results as the full model."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-import archlang
 from archlang.backend import Architecture
 from archlang.backend.decode import greedy as decoding
 from archlang.backend.decode.greedy import target_of
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.runtime.masks import code_inputs
-from archlang.syntax.parser import parse, read
-from archlang.syntax.tree import Definition
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.sampling import one_in
-from tests.shipped_models import library_page, load_page
+from tests.shipped_models import load_page, noisy
 
 VOCAB, SOURCE = 7, 6
 SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "hidden": 16, "bits": 4, "width": 8}
@@ -161,14 +157,6 @@ def program(body: str) -> str:
     return f"{HEAD}{body}\nreturn linear[vocab](z)\n}}\n"
 
 
-def shaken(module: Architecture, dtype: torch.dtype = torch.float64) -> Architecture:
-    """Draws large weights, so that answers differ."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    return module.to(dtype).eval()
-
-
 def make_fields(module: Architecture, length: int = SOURCE) -> tuple[list[Tensor], dict[str, Tensor]]:
     """All fields except for the written one, and their lengths."""
     target = target_of(module.program.graph)
@@ -211,31 +199,7 @@ def holds(module: Architecture, length: int = 11) -> None:
 
 @pytest.mark.parametrize("body", one_in(3, DECODERS.values()), ids=DECODERS)
 def test_incremental_logits_equal_those_of_the_full_model(body: str, compiled: Compiled) -> None:
-    holds(shaken(compiled(program(body), vocab=VOCAB)))
-
-
-LIBRARY = [
-    ("seq2seq", "seq2seq", {"universal": universal, "relative": relative})
-    for universal in (False, True)
-    for relative in (False, True)
-] + [("panm", "panm_seq2seq", {}), ("panm", "panm_bigru", {}), ("panm", "panm_lstm", {})]
-
-
-@pytest.mark.parametrize(("file", "model", "statics"), LIBRARY)
-def test_incremental_logits_of_library_models_equal_those_of_the_full_model(
-    file: str, model: str, statics: dict[str, bool]
-) -> None:
-    path = library_page(file)
-    sizes = {name: size for name, size in SMALL.items() if name in _statics(path, model)}
-    arguments: dict[str, Any] = {**sizes, **statics, "vocab": VOCAB, "words": VOCAB}
-    if model == "panm_bigru":
-        arguments["base"] = "zero"
-    holds(shaken(archlang.load(path, model, **arguments)))
-
-
-def _statics(path: Path, model: str) -> set[str]:
-    (definition,) = [item for item in parse(read(path)).items if isinstance(item, Definition) and item.name == model]
-    return {static.name for static in definition.signature.statics}
+    holds(noisy(compiled(program(body), vocab=VOCAB)))
 
 
 GUT = """
@@ -252,7 +216,7 @@ model gut[d = 16, depth = 5](x: tokens[n]) -> logits[n, vocab] {
 
 
 def test_a_language_model_continues_a_prompt(compiled: Compiled) -> None:
-    module = shaken(compiled(GUT, vocab=VOCAB))
+    module = noisy(compiled(GUT, vocab=VOCAB))
     holds(module)
     prompt = torch.randint(0, VOCAB, (2, 4))
     written = module.decode(begin=prompt, limit=5)
@@ -289,12 +253,12 @@ def test_a_block_without_extend_runs_on_all_positions(compiled: Compiled, tmp_pa
     plugin.write_text(PLUGIN)
     extern = 'extern block average(x: seq[n, d]) -> seq[n, d] reads x causal python "average_plugin:Average"\n'
     body = "repeat 2 { y <- y + linear[d](average(y)) }\nz = y + attention[2](y, memory)"
-    holds(shaken(compiled(extern + program(body), vocab=VOCAB, plugins=[plugin])))
+    holds(noisy(compiled(extern + program(body), vocab=VOCAB, plugins=[plugin])))
 
 
 def test_values_independent_of_the_answer_are_computed_once(compiled: Compiled) -> None:
     body = "stack 2 { memory <- norm(memory + attention[2](memory)) }\nz = y + attention[2](y, memory)"
-    module = shaken(compiled(program(body), vocab=VOCAB))
+    module = noisy(compiled(program(body), vocab=VOCAB))
     called = {name: 0 for name, _ in module.named_modules()}
 
     def count(name: str) -> None:
@@ -310,7 +274,7 @@ def test_values_independent_of_the_answer_are_computed_once(compiled: Compiled) 
 
 
 def test_only_new_positions_are_computed(compiled: Compiled) -> None:
-    module = shaken(compiled(program(DECODERS["stack"]), vocab=VOCAB))
+    module = noisy(compiled(program(DECODERS["stack"]), vocab=VOCAB))
     widths = []
     module.get_submodule("stack.0.norm").register_forward_hook(
         lambda _, inputs, result: widths.append(inputs[0].shape[1])
@@ -321,7 +285,7 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
 
 
 def test_only_new_rows_of_maps_are_computed(compiled: Compiled) -> None:
-    module = shaken(compiled(program(DECODERS["rows of maps"]), vocab=VOCAB))
+    module = noisy(compiled(program(DECODERS["rows of maps"]), vocab=VOCAB))
     shapes: dict[str, list[torch.Size]] = {"scores": [], "softmax_keys": [], "weigh": []}
     for name, seen in shapes.items():
         module.get_submodule(name).register_forward_hook(lambda _, inputs, __, seen=seen: seen.append(inputs[0].shape))
@@ -347,7 +311,7 @@ def test_a_scan_over_positions_computes_only_new_ones(compiled: Compiled) -> Non
 
 @pytest.fixture
 def writer(compiled: Compiled) -> Architecture:
-    return shaken(compiled(program(DECODERS["repeat"]), vocab=VOCAB))
+    return noisy(compiled(program(DECODERS["repeat"]), vocab=VOCAB))
 
 
 @pytest.mark.parametrize("cache", [True, False])
@@ -435,7 +399,7 @@ def test_decoding_does_not_change_the_module(compiled: Compiled) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_model_that_draws_at_test_time_draws_once(cache: bool) -> None:
-    module = shaken(load_page("panm", "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
+    module = noisy(load_page("panm", "panm_bigru", vocab=VOCAB, hidden=16, bits=4))
     fields, lengths = make_fields(module)
     torch.manual_seed(3)
     written = module.decode(*fields, lengths=lengths, begin=2, limit=6, cache=cache)

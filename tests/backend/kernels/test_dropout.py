@@ -11,11 +11,6 @@ from torch.func import vmap
 from archlang.backend.kernels.dropout import dropout, is_drawn_here
 
 
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    torch.manual_seed(0)
-
-
 def is_torchs(x: Tensor, rate: float, training: bool = True) -> bool:
     """Returns whether torch draws the numbers."""
     torch.manual_seed(3)

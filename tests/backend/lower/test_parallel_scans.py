@@ -11,6 +11,7 @@ from torch import Tensor
 from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import scans
+from archlang.backend.runtime.elementwise_recurrence import elementwise_maximum
 from archlang.backend.runtime.recording import recording
 from archlang.compile import load
 from tests.closeness import close
@@ -73,6 +74,18 @@ PARALLEL = {
         "erased = sum(each(by_head(tanh(query(v)))) * memory) memory <- 0.9 * memory "
         f"+ each(by_head(0.1 * tanh(gate(v)))) * erased + each(by_head(key(v))) * v {READ}",
     ),
+    "DeltaProduct: two updates in a position": (
+        MATRIX,
+        "k = each(by_head(unit_norm[2](key(v)))) l = each(by_head(unit_norm[2](gate(v)))) b = each(sigmoid(small(v))) "
+        f"memory <- memory + k * (b * (v - sum(k * memory))) memory <- memory + l * (2 * v - sum(l * memory)) {READ}",
+    ),
+    "three updates of other kinds, and what is read before": (
+        MATRIX,
+        "old = sum(each(by_head(query(v))) * memory) k = each(by_head(unit_norm[2](key(v)))) "
+        "g = each(by_head(0.1 * tanh(gate(v)))) memory <- each(sigmoid(small(v))) * memory "
+        "memory <- memory - k * sum(k * memory) + each(by_head(gate(v))) * v "
+        f"memory <- 0.9 * memory + g * sum(each(by_head(tanh(query(v)))) * memory) {READ} - old",
+    ),
     "a quotient of two reads": (
         "memory, norms",
         "f = sigmoid(small(v)) i = exp(other(v)) k = by_head(key(v)) q = by_head(query(v)) "
@@ -107,6 +120,9 @@ PARALLEL = {
         BOTH, "moved = u + log(sigmoid(gate(v))) u <- moved + relu(key(v) - moved) s <- exp(-abs(u)) * s + v emit u * s"
     ),
     "the greater of a term and a state": (VECTOR, "s <- v + relu(s - 0.1 - v) emit s"),
+    "the greater of 0 and a state": (BOTH, "s <- relu(s - v) u <- relu(v - (0.2 * v + u)) + v + u emit s + u"),
+    "the less": (BOTH, "s <- v - relu(v - 0.1 - s) u <- u + v - relu(u + key(v)) emit s * u"),
+    "the less, negated": (VECTOR, "s <- -relu(-(s + v)) emit s"),
     "equal numbers": (BOTH, "s <- s + relu(0.1 - s) u <- 0.1 + relu(u - 0.1) emit s * v + u"),
     "mLSTM": (
         "memory, u",
@@ -199,6 +215,20 @@ def test_a_scan_that_is_not_affine_runs_step_by_step_and_says_why(tmp_path: Path
     assert reason in loop.obstacle
     assert loop.obstacle in print_torch(ours)
     require_equal(ours, plain, (7,))
+
+
+@pytest.mark.parametrize("closed", [-50.0, -1e8, -1e30, -torch.inf, torch.inf, torch.nan])
+@pytest.mark.parametrize("place", ["shift", "term"])
+@pytest.mark.parametrize("takes_term", [True, False])
+def test_a_maximum_is_exact_where_a_number_is_huge(closed: float, place: str, takes_term: bool) -> None:
+    shift, term, state = -torch.rand(2, 40, 3), torch.randn(2, 40, 3), torch.zeros(2, 3)
+    (shift if place == "shift" else term)[:, 17] = closed
+    current, expected = state, []
+    for a, c in zip(shift.unbind(1), term.unbind(1), strict=True):
+        current = torch.maximum(current + a, c)
+        expected.append(current)
+    result = elementwise_maximum(shift, term, state, takes_term)
+    torch.testing.assert_close(result, torch.stack(expected, 1), atol=1e-6, rtol=1e-6, equal_nan=True)
 
 
 def test_a_division_by_0_is_left_to_the_run(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from archlang.export.plain.constructor import unused_name
+from archlang.export.plain.model_class import unused_name
 from archlang.export.plain.text import WIDTH, attach_comments, is_text_of, print_statements
 
 SOURCE = """def f(x: int, *, y: int = 2) -> tuple[int, int]:

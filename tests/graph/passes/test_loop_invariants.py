@@ -3,16 +3,13 @@
 from pathlib import Path
 
 import pytest
-import torch
 
-import archlang
-from archlang.backend import Architecture
 from archlang.compile import compile_graph
 from archlang.graph.operations import Product
 from archlang.graph.passes import optimize
 from archlang.graph.passes.loop_invariants import hoist_invariants
 from archlang.graph.text import parse_graph
-from tests.conftest import Becomes
+from tests.conftest import Becomes, Compiled
 
 
 def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
@@ -103,8 +100,9 @@ def test_keys_and_values_of_an_invariant_are_computed_before_the_loop(becomes: B
 
 
 @pytest.mark.parametrize("attention", ["2, position = absolute", "2, head_dim = 4, position = absolute"])
-def test_attention_with_absolute_positions_keeps_its_maps(tmp_path: Path, attention: str) -> None:
-    graph = load(tmp_path, f"k = norm(h) repeat 2 {{ h <- attention[{attention}](h, k) }}").program.graph
+def test_attention_with_absolute_positions_keeps_its_maps(compiled: Compiled, attention: str) -> None:
+    body = f"h = embed[8](x) k = norm(h) repeat 2 {{ h <- attention[{attention}](h, k) }} return h"
+    graph = compiled(f"model m(x: tokens[n]) -> seq[n, 8] {{ {body} }}").program.graph
     assert not any(isinstance(node.operation, Product) for node in graph.region.walk())
 
 
@@ -117,20 +115,3 @@ def test_maps_of_unknown_width_stay_in_the_loop(tmp_path: Path) -> None:
     assert graph.unknown_sizes == ["k"]
     assert not graph.instances["attention"].maps
     assert graph.instances["attention"].costs.parameters is None
-
-
-def test_a_stack_has_separate_weights_for_each_step(tmp_path: Path) -> None:
-    text = "k = linear[d](h)\n stack 2 { h <- norm(h + attention[heads = 2](h, norm(k))) }"
-    module = load(tmp_path, text)
-    assert {name for name, _ in module.named_parameters() if "norm" in name} == {
-        f"stack.{step}.norm{which}.{kind}" for step in (0, 1) for which in ("", "_2") for kind in ("weight", "bias")
-    }
-
-
-def load(tmp_path: Path, text: str, without: tuple[str, ...] = ()) -> Architecture:
-    path = tmp_path / "m.arch"
-    last = "y" if " y = " in text else "h"
-    head = "model m[d = 8](x: tokens[n]) -> logits[n, classes] {\n h = embed[d](x)\n "
-    path.write_text(f"{head}{text}\n return linear[classes]({last})\n}}")
-    torch.manual_seed(0)
-    return archlang.load(path, vocab=11, classes=3, without_passes=without).double()

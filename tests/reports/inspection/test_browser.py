@@ -8,7 +8,7 @@ import pytest
 from archlang.reports.charts import Chart, Curve, chart_svg
 from archlang.reports.html import render
 from archlang.reports.inspection.heatmap import Heatmap, HeatmapFrame
-from archlang.reports.inspection.inspection import Inspection
+from archlang.reports.inspection.inspect import Inspection
 from archlang.train.runs.prediction import Answer
 from archlang.train.runs.progress import TextTable
 

@@ -8,10 +8,10 @@ import pytest
 
 from archlang.compile import compile_named
 from archlang.graph.summary import summarize
-from archlang.reports.pictures.box import Box, Edge
+from archlang.reports.pictures.box import Box
 from archlang.reports.pictures.formats import legend_of, print_mermaid, print_svg, print_tree
 from archlang.reports.pictures.picture import draw
-from archlang.reports.pictures.placement import LOOPS, place_boxes
+from archlang.reports.pictures.placement import place_boxes
 
 PROGRAM = """
 block layer[heads = 2, ff = 16](h: seq[n, d]) -> seq[n, d] {
@@ -113,28 +113,6 @@ def test_a_block_that_is_applied_again_with_the_same_statics_is_folded(picture: 
     assert str(print_svg(picture, foldable=True)).count(">attention<") == 3
     for text in (print_svg(picture), print_tree(picture), print_mermaid(picture)):
         assert "contains what the first layer contains" in text
-
-
-EDGES = [Edge("x", "a"), Edge("a", "b"), Edge("b", "c"), Edge("x", "c"), Edge("c", "d"), Edge("c", "e"), Edge("e", "f"),
-         Edge("d", "f")]  # fmt: skip
-
-
-def test_a_compact_picture_folds_blocks_and_merges_what_is_read_by_one_box_alone() -> None:
-    kinds = {"x": "input", "a": "call", "b": "apply", "c": "add", "d": "call", "e": "call", "f": "call"}
-    boxes = [Box(id, kind, id.upper(), notes=(f"note {id}",)) for id, kind in kinds.items()]
-    boxes[2] = replace(boxes[2], boxes=(Box("inner", "call", "inner"),))
-    small = Box("model", "model", "m", boxes=tuple(boxes), edges=tuple(EDGES)).compact()
-    # `f` reads two boxes that nothing else reads, so it belongs to the chain of neither.
-    assert [box.title for box in small.boxes] == ["X", "A |> B |> C", "D", "E", "F"]
-    assert small.edges == (Edge("x", "c"), Edge("c", "d"), Edge("c", "e"), Edge("e", "f"), Edge("d", "f"))
-    assert small.boxes[1].details == ("note a", "note b", "note c")
-    assert not any(box.notes or box.boxes for box in small.boxes[1:])
-
-
-def test_a_compact_picture_keeps_loops_and_their_notes(picture: Box) -> None:
-    assert [box.title for box in picture.compact().walk() if box.kind in LOOPS] == [
-        box.title for box in picture.walk() if box.kind in LOOPS
-    ]
 
 
 def test_the_legend_explains_only_what_occurs(picture: Box) -> None:

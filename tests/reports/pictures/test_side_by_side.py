@@ -6,10 +6,10 @@ import archlang
 from archlang.compile import compile_named
 from archlang.plan.from_file import plan_recipe
 from archlang.reports.pictures.box import Box
+from archlang.reports.pictures.changes import side_by_side
 from archlang.reports.pictures.formats import write_picture
 from archlang.reports.pictures.picture import draw
 from archlang.reports.pictures.placement import place_boxes
-from archlang.reports.pictures.side_by_side import side_by_side
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 

@@ -1,16 +1,22 @@
 """Splits are generated once and loaded from then on; damaged ones are generated again."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from archlang.disk.cache_folder import cache_folder
 from archlang.disk.folder import Folder
+from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import CacheWarning
@@ -65,7 +71,7 @@ def test_an_empty_split_is_cached() -> None:
 
 def test_arrays_are_memory_mapped_and_what_is_written_to_them_is_not_stored() -> None:
     split = load(Counting())
-    assert isinstance(split.inputs["x"].values, np.memmap)
+    assert isinstance(split.inputs["x"].values.base, np.memmap)
     split.inputs["x"].values[:] = 5
     assert digest(load(Counting())) == digest(Counting().generate("train", 0))
 
@@ -92,7 +98,7 @@ def test_the_key_depends_on_seed_split_and_version() -> None:
 
 
 def only_entry() -> Path:
-    (place,) = cache.folder().iterdir()
+    (place,) = (cache_folder() / "tasks").iterdir()
     return place
 
 
@@ -116,6 +122,39 @@ def test_a_spoiled_split_is_generated_again(spoil: Callable[[Path], object], nam
         assert digest(load(task)) == good
     assert digest(load(task)) == good
     assert task.generated == 2
+
+
+def test_a_forged_entry_runs_no_code() -> None:
+    class Runs:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return pytest.fail, ("it runs",)
+
+    good = digest(load(Counting()))
+    np.save(only_entry() / "targets.npy", np.array([Runs()], dtype=object), allow_pickle=True)
+    manifest = json.loads((only_entry() / "manifest.json").read_text())
+    manifest["content"]["parts"]["targets"] = [cache._sha256(only_entry() / "targets.npy")]
+    manifest["sha256"] = cache._check(manifest["content"])
+    (only_entry() / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.warns(CacheWarning, match="is damaged"):
+        assert digest(load(Counting())) == good
+
+
+def test_facts_that_differ_from_the_written_ones_are_not_used() -> None:
+    good = digest(load(Counting()))
+    manifest = only_entry() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(good, "0" * 64))
+    with pytest.warns(CacheWarning, match=r"manifest\.json differs from what was written"):
+        assert digest(load(Counting())) == good
+
+
+def test_a_class_of_ones_own_generates_whole_splits_even_if_its_base_generates_pieces(tmp_path: Path) -> None:
+    class Reversed(FileLanguageModel):
+        def make(self, split: str, seed: int) -> Split:
+            return super().make(split, seed).select([1, 0])
+
+    (tmp_path / "a.txt").write_text("a\nb b\n")
+    task: Any = Reversed(path=str(tmp_path / "a.txt"), words=2)  # Any: both a `Task` and a `ShippedTask`
+    assert cache.load("own", {}, task, "train", 0).groups["length"].tolist() == [2, 1]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
@@ -148,7 +187,7 @@ def test_without_a_cache_folder_the_split_is_generated(tmp_path: Path, monkeypat
 def test_splits_that_others_can_write_are_not_used() -> None:
     task = Counting()
     load(task)
-    cache.folder().chmod(0o777)
+    (cache_folder() / "tasks").chmod(0o777)
     with pytest.warns(CacheWarning, match="another user can write it"):
         load(task)
     assert task.generated == 2
@@ -162,14 +201,7 @@ def test_with_a_full_disk_the_split_is_generated_and_nothing_remains(monkeypatch
     task = Counting()
     with pytest.warns(CacheWarning, match=r"No space left.*set ARCHLANG_CACHE"):
         assert len(load(task)) == 2
-    assert list(cache.folder().iterdir()) == []
-
-
-def test_archlang_cache_sets_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "here"))
-    assert cache.folder() == tmp_path / "here" / "tasks"
-    monkeypatch.delenv("ARCHLANG_CACHE")
-    assert cache.folder().parts[-2:] == ("archlang", "tasks") or sys.platform == "win32"
+    assert list((cache_folder() / "tasks").iterdir()) == []
 
 
 def test_two_processes_may_generate_the_same_split() -> None:
@@ -187,6 +219,18 @@ def test_two_processes_may_generate_the_same_split() -> None:
     assert [process.returncode for process in running] == [0, 0]
     assert answers[0] == answers[1] != ""
     assert only_entry().name.startswith("listops-train-")
+
+
+def test_who_needs_an_entry_that_is_being_made_waits_for_it() -> None:
+    class Slow(Counting):
+        def generate(self, split: str, seed: int) -> Split:
+            time.sleep(0.2)
+            return super().generate(split, seed)
+
+    task = Slow()
+    with ThreadPoolExecutor() as threads:
+        first, second = threads.map(lambda _: digest(load(task)), range(2))
+    assert (first, task.generated) == (second, 1)
 
 
 def test_fields_keep_the_order_of_a_models_inputs() -> None:

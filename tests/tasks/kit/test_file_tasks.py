@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from archlang.disk.cache_folder import cache_folder
 from archlang.tasks.file import File
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
@@ -175,7 +176,7 @@ def test_a_missing_file_is_reported_before_another_is_read(files: dict[str, str]
 
 def test_damaged_numbers_of_words_are_read_again(files: dict[str, str]) -> None:
     before = digest(File(path=files["column"], labels=3).generate("train", 0))
-    (numbers,) = cache.folder().glob("texts-*/0.values.npy")
+    (numbers,) = (cache_folder() / "tasks").glob("texts-*/0.values.npy")
     numbers.write_bytes(numbers.read_bytes()[:-1] + b"?")
     user_files._read.cache_clear()
     with pytest.warns(CacheWarning, match="is damaged"):

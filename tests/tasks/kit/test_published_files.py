@@ -8,6 +8,7 @@ import pytest
 
 from archlang.data import store
 from archlang.data.mistakes import DataError
+from archlang.disk.cache_folder import cache_folder
 from archlang.tasks.cogs import Cogs
 from archlang.tasks.kit import cache, published_files
 from archlang.tasks.kit.split import digest
@@ -46,7 +47,7 @@ def test_replacing_a_file_changes_its_version(folder: Path) -> None:
     place.write_text("1.0\tA\tB\tone\ttwo\n")
     before = load()
     assert load() == before
-    assert len(list(cache.folder().iterdir())) == 1
+    assert len(list((cache_folder() / "tasks").iterdir())) == 1
     place.write_text("1.0\tA\tB\tone\tten\n")
     os.utime(place, ns=(0, 1))
     assert load() != before

@@ -1,4 +1,4 @@
-"""Splits: their arrays, digests and forms."""
+"""Splits: their parts, digests and forms."""
 
 import numpy as np
 
@@ -17,8 +17,8 @@ def split() -> Split:
     )
 
 
-def test_from_arrays_is_the_inverse_of_arrays() -> None:
-    back = Split.from_arrays(split().arrays())
+def test_of_parts_is_the_inverse_of_parts() -> None:
+    back = Split.of_parts(split().parts())
     assert digest(back) == digest(split())
     assert list(back.inputs) == ["x"]
 
@@ -64,7 +64,7 @@ def test_the_form_follows_from_the_targets() -> None:
 
 def test_a_split_keeps_the_field_that_its_targets_point_at() -> None:
     original = Split({"x": WORDS, "y": WORDS}, WORDS, points_at="y")
-    assert Split.from_arrays(original.arrays()).points_at == "y"
+    assert Split.of_parts(original.parts()).points_at == "y"
     assert join_splits([original, original]).select([3]).points_at == "y"
     assert digest(original) != digest(Split({"x": WORDS, "y": WORDS}, WORDS))
 
@@ -76,7 +76,7 @@ def test_a_split_keeps_features_sets_and_notes_and_the_order_of_its_fields() -> 
         Ragged(np.eye(3, dtype=np.bool_), x.offsets),
         notes={"text": Ragged.of([[65], [66]])},
     )
-    back = Split.from_arrays(original.arrays())
+    back = Split.of_parts(original.parts())
     assert list(back.inputs) == ["source", "features"]
     assert digest(back) == digest(original)
     part = join_splits([original, original]).select([3])

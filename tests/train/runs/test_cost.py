@@ -40,7 +40,7 @@ class Trained:
         for step in count(1):
             if stop.asked:
                 return
-            watcher.step(step, 100, 1.0, 1.0, None)
+            watcher.step(step, 100, 1.0, 1.0, 8.0, None)
 
 
 @pytest.fixture

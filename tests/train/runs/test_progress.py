@@ -47,16 +47,16 @@ def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch
         for step in range(1, 101):
             clock[0] += 0.3
             if display.due() or step % 10 == 0:
-                display.step(step, 100, 0.25, 4.0, 1.5)
+                display.step(step, 100, 0.25, 4.0, 1234.5, 1.5)
             if step in (50, 100):
                 display.scored(step, score, since_best=step // 25)
     lines = output(log).splitlines()
     assert [line.split()[1] for line in lines] == ["34/100", "68/100", "100/100"]
     # The mean speed so far counts, not that of the last steps.
     assert [line.rpartition("  ")[2] for line in lines[:2]] == ["20 s left", "10 s left"]
-    assert (
-        lines[-1]
-        == "step 100/100  loss 0.2500  test.accuracy 75.0% (4 since the best)  4.0 steps/s  depth 1.5  0 s left"
+    assert lines[-1] == (
+        "step 100/100  loss 0.2500  test.accuracy 75.0% (4 since the best)  4.0 steps/s  1,234 tokens/s  depth 1.5  "
+        "0 s left"
     )
 
 
@@ -64,7 +64,7 @@ def test_a_terminal_gets_a_bar() -> None:
     terminal = console(terminal=True)
     display = ProgressDisplay(terminal, "tiny")
     with display.showing(10, 4):
-        display.step(7, 10, 0.25, 4.0, None)
+        display.step(7, 10, 0.25, 4.0, 1234.5, None)
     assert "7/10" in output(terminal)
     assert "loss 0.2500" in output(terminal)
 

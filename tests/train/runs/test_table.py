@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archlang.plan.from_file import plan_recipe, plan_table
-from archlang.plan.table import TableColumn
+from archlang.plan.plan import TableColumn
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.schemas import JointRecord, Results, SplitResult, StepTiming
 from archlang.train.runs.points import folder_name, make_folder, run_point

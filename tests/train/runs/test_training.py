@@ -73,6 +73,15 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
     assert losses(tmp_path / "b") != losses(finished_run)
 
 
+def test_steps_that_are_computed_again_do_not_change_a_run(program: Path, tmp_path: Path, finished_run: Path) -> None:
+    training.train(plan_recipe(program), tmp_path / "b", device="cpu", remat=True)
+    assert contents(tmp_path / "b") == contents(finished_run)
+    text = program.read_text().replace("repeat steps halting h by token_halt {", "if steps > 0 {")
+    program.write_text(text.replace(", ponder = 0.01", "").replace("h <- h +", "y = h +"))
+    with pytest.raises(RunError, match="`tiny` has no `stack` or `repeat`"):
+        training.train(plan_recipe(program), tmp_path / "c", device="cpu", remat=True)
+
+
 def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path, finished_run: Path) -> None:
     train(tmp_path / "b", train__every="3")
     assert losses(finished_run) == losses(tmp_path / "b")
@@ -342,7 +351,11 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
     }  # fmt: skip
     timings = lines(finished_run, "timings.jsonl")
     assert len(timings) == len(lines(finished_run))
-    assert all(0 <= line["spared"] <= 1 for line in timings if "steps_per_second" in line)
+    of_steps = [line for line in timings if "steps_per_second" in line]
+    assert all(0 <= line["spared"] <= 1 for line in of_steps)
+    # A batch has 8 samples, the last of an epoch fewer, and a sample has 4 to 6 tokens.
+    assert max(line["samples_per_second"] / line["steps_per_second"] for line in of_steps) == pytest.approx(8)
+    assert all(3.9 < line["tokens_per_second"] / line["samples_per_second"] < 6.1 for line in of_steps)
     assert any((finished_run / "tensorboard").iterdir())
 
 

@@ -13,6 +13,7 @@ from archlang.train.record.mistakes import RunError, RunMachineError
 from archlang.train.record.reading import LOCK, read_record
 from archlang.train.record.schemas import RunRecord
 from archlang.train.runs import training
+from archlang.train.runs.engines import Engine
 from archlang.train.runs.points import Point, PointResult, run_point
 from tests.tiny_run import StopAfter
 
@@ -20,7 +21,7 @@ tune = pytest.importorskip("archlang.train.runs.tune")
 pytest.importorskip("optuna", reason="optuna is not installed")
 
 
-class InProcess:
+class InProcess(Engine):
     """An engine without processes."""
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
