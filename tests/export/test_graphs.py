@@ -13,9 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.export.formats import export
+from archlang.export.formats import export, fields_with_lengths, input_names
 from archlang.export.mistakes import ExportError
-from archlang.export.traced import fields_with_lengths, input_names
 from tests.conftest import Compiled
 from tests.semantics.test_constructs import BODIES
 from tests.semantics.test_soundness_regressions import model
