@@ -25,9 +25,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from archlang.backend.architecture import Architecture
-from archlang.export.formats import FORMATS, export
+from archlang.export.formats import FORMATS, export, fields_with_lengths, input_names
 from archlang.export.mistakes import ExportError
-from archlang.export.traced import fields_with_lengths, input_names
 from benchmarks.results_text import machine
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from archlang.backend.kernels.plain_geometric import nearest_match
+from archlang.backend.kernels.nearest_match import nearest_match
 from archlang.blocks.geometric_attention import GeometricAttention
 from benchmarks import dynamic_halt, ndr, panm, processes, seq2seq
 from benchmarks.comparison import ModelPairs, training_step

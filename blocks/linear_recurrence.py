@@ -165,24 +165,3 @@ class LinearRecurrence(Weightless):
         state = cache.tensors.get("state", state)
         y, cache.tensors["state"] = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(y)
-
-
-class LinearRecurrenceState(Weightless):
-    """The state of `LinearRecurrence` after the last position."""
-
-    heads: int
-
-    def forward(
-        self,
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        log_decay: Float[Tensor, "b n d"],
-        a: Float[Tensor, "b n d"],
-        b: Float[Tensor, "b n d"],
-        state: Float[Tensor, "b _k e"],
-        *,
-        mask_n: MaskN = None,
-    ) -> Float[Tensor, "b _k e"]:
-        k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (k, v, log_decay, a, b, state))
-        _, last = linear_recurrence(k, k, v, log_decay, a, b, state=state, mask=mask_n)
-        return join_heads(last)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
-from archlang.backend.kernels.triangle import lower_triangle
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.stacking import holds, is_plain
 from archlang.blocks.attention import (
@@ -52,7 +51,7 @@ def allowed_keys(
 def only(x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     if hides_keys(causal, x.shape[3], first_row):
-        x = lower_triangle(x, first_row)
+        x = x.tril(first_row)
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 
 
@@ -259,7 +258,7 @@ class LowerTriangle(Weightless):
     diagonal: int
 
     def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
-        return heads_last(lower_triangle(heads_first(x), first_row + self.diagonal))
+        return heads_last(heads_first(x).tril(first_row + self.diagonal))
 
 
 class TransposeMap(Weightless):

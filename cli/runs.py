@@ -11,8 +11,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import AsJson, Run, chosen_seeds, flag, output, parse_sets
 
 if TYPE_CHECKING:
-    from archlang.reports.run_report import RunReport
-    from archlang.reports.table_report import TableReport
+    from archlang.reports.run_report import RunReport, TableReport
 
 app = typer.Typer(name="runs", help="List, show and compare run folders.", no_args_is_help=True)
 
@@ -136,7 +135,7 @@ def report(
     console.require_suffix(out, (".html", ".svg"), "a page or a picture")
     if path.suffix == ".arch":
         from archlang.plan.from_file import plan_table
-        from archlang.reports.table_report import TableReport
+        from archlang.reports.run_report import TableReport
 
         plan = plan_table(path, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
         folder = runs or Path("runs") / "tables" / plan.name

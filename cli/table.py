@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from archlang.train.runs.tune import Trial, Tuning
     from archlang.train.stop import Stop
 
-# As in archlang.reports.table_formats, which imports too much for `--help`.
+# As in archlang.reports.result_table, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
 _PICTURES = (".svg", ".png")
@@ -216,8 +216,7 @@ class RunsDisplay:
 
 def _show_results(runs: TableRuns, changed: dict[str, str], form: str, file: Path | None) -> None:
     from archlang.reports.files import write_file
-    from archlang.reports.result_table import ResultTable
-    from archlang.reports.table_formats import TEXT_FORMATS, terminal_table
+    from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
     results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, runs.time_spent())

@@ -91,19 +91,17 @@ class TablesOf:
 
 def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
     """Prints what each table has."""
-    from archlang.reports.table_list import TableSummary, total
+    from archlang.reports.table_list import summarize_table, summary_lines, total
 
     if form not in ("terminal", "json"):
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
     summaries = []
     for file, plan in tables:
-        summary = TableSummary.of(str(file), plan, out or RUNS / plan.name)
-        summaries.append(summary)
-        if form == "terminal":
-            for line in summary.lines():
-                console.out.print(line)
+        summaries.append(summarize_table(str(file), plan, out or RUNS / plan.name))
+        for line in summary_lines(summaries[-1]) if form == "terminal" else ():
+            console.out.print(line)
     if form == "json":
-        console.out.write_json([summary.record() for summary in summaries])
+        console.out.write_json(summaries)
     elif summaries:
         console.out.print(total(summaries))
     tables.end(len(summaries), form == "terminal")

@@ -42,8 +42,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
 from archlang.reports.pictures.formats import print_mermaid, print_page, print_svg
 from archlang.reports.pictures.picture import draw
-from archlang.reports.result_table import ResultTable
-from archlang.reports.table_formats import latex, markdown
+from archlang.reports.result_table import ResultTable, latex, markdown
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode

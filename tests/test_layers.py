@@ -170,6 +170,16 @@ def test_these_commands_work_without_torch(tmp_path: Path) -> None:
     assert picture.exists()
 
 
-def test_importing_the_package_imports_neither_torch_nor_numpy() -> None:
-    program = "import archlang, sys; assert not {'torch', 'numpy', 'networkx', 'lark'} & set(sys.modules)"
+def test_importing_and_listing_the_package_imports_neither_torch_nor_numpy() -> None:
+    program = (
+        "import archlang, sys; dir(archlang); assert not {'torch', 'numpy', 'networkx', 'lark'} & set(sys.modules)\n"
+        "archlang.check; assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_package_lists_its_public_names() -> None:
+    assert dir(archlang) == sorted(archlang.__all__)
+    assert all(getattr(archlang, name) is not None for name in archlang.__all__)
+    with pytest.raises(AttributeError, match="module 'archlang' has no attribute 'lod'"):
+        _ = archlang.lod

@@ -1,6 +1,7 @@
 """The mistakes that building and calling a module report."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 
@@ -9,6 +10,8 @@ from archlang.errors.names import plural
 from archlang.errors.source import Span
 from archlang.graph.graph import Instance
 from archlang.types import Dim, Type
+
+_E = TypeVar("_E", bound=Exception)
 
 
 class BuildError(ArchlangError):
@@ -21,6 +24,37 @@ class ConstructionError(BuildError):
 
 class BlockError(ErrorWithRemedy):
     """A block of the user's own violates its signature in a call."""
+
+
+def _row(kind: type[_E], text: str) -> Callable[..., _E]:
+    """Returns the wording of an error. A call with its facts, in order, returns the error."""
+    return lambda *facts: kind(text.format(*facts))
+
+
+no_such_class = _row(BuildError, "{0.title} names {0.python}: {1}.")
+not_initialised = _row(
+    ConstructionError, "{0.title} cannot be used: the constructor of {0.python} does not call super().__init__()"
+)
+no_lengths = _row(
+    TypeError,
+    "`{0}` takes no lengths: it reads `{1}` alone, which begins with equally many tokens in all samples; "
+    "decode those with fewer by themselves",
+)
+field_without_positions = _row(TypeError, "`{1}` of `{0}` has no positions, and so no lengths: it is {2}")
+different_devices = _row(
+    ValueError, "the fields of `{0}` are on different devices: `{1}` is on {2}, and `{3}` is on {4}"
+)
+different_lengths = _row(
+    ValueError, "`{3}` and `{4}` of `{1}` both have the length {2}, but their lengths differ in a sample"
+)
+empty_begin = _row(ValueError, "`{0}` writes `{1}` from at least one token, and `begin` has none")
+not_an_integer = _row(TypeError, "{0} is an integer, and got {1!r}")
+writes_nothing = _row(
+    TypeError,
+    "`{0}` writes no sequence: it has no field of tokens with the length and the vocabulary of its result, "
+    "or a position of the result depends on later positions of that field",
+)
+no_limit = _row(TypeError, "decoding has no limit: pass end=…, limit=…, or answer_lengths=…")
 
 
 def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], result: object) -> BlockError:
@@ -53,21 +87,11 @@ def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     )
 
 
-def no_such_class(instance: Instance, reason: str) -> BuildError:
-    return BuildError(f"{instance.title} names {instance.python}: {reason}.")
-
-
 def not_constructed(instance: Instance, arguments: Mapping[str, object], error: BaseException) -> ConstructionError:
     """A constructor raised an error, which may be a lack of memory."""
     call = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
     return ConstructionError(
         f"{instance.title} cannot be constructed: {instance.python}({call}) raised {_raised(error)}"
-    )
-
-
-def not_initialised(instance: Instance) -> ConstructionError:
-    return ConstructionError(
-        f"{instance.title} cannot be used: the constructor of {instance.python} does not call super().__init__()"
     )
 
 
@@ -109,13 +133,6 @@ def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) ->
     return TypeError(f"`{model}` has no field {_list(sorted(unknown))} to have lengths; it has {_list(fields)}")
 
 
-def no_lengths(model: str, target: str) -> TypeError:
-    return TypeError(
-        f"`{model}` takes no lengths: it reads `{target}` alone, which begins with equally many tokens in all samples; "
-        "decode those with fewer by themselves"
-    )
-
-
 def not_a_tensor(model: str, field: str, value: object) -> TypeError:
     return TypeError(f"`{model}` takes `{field}` as a tensor, and got {_kind(value)}")
 
@@ -144,15 +161,6 @@ def different_batches(model: str, first: str, batch: int, field: str, size: int)
     )
 
 
-def different_devices(
-    model: str, first: str, device: torch.device, field: str, field_device: torch.device
-) -> ValueError:
-    return ValueError(
-        f"the fields of `{model}` are on different devices: `{first}` is on {device}, and `{field}` is on "
-        f"{field_device}"
-    )
-
-
 def different_sizes(model: str, length: str, first: str, first_size: int, field: str, size: int) -> ValueError:
     return ValueError(
         f"`{first}` and `{field}` of `{model}` both have the length {length}, but `{first}` has "
@@ -169,10 +177,6 @@ def not_lengths(value: object, model: str, argument: str) -> TypeError:
     return TypeError(f"`{model}` takes {argument} as a tensor or a list of integers, and got {_kind(value)}")
 
 
-def field_without_positions(model: str, field: str, kind: Type) -> TypeError:
-    return TypeError(f"`{field}` of `{model}` has no positions, and so no lengths: it is {kind}")
-
-
 def wrong_lengths(model: str, argument: str, batch: int, shape: tuple[int, ...]) -> ValueError:
     samples = plural(batch, "sample")
     return ValueError(f"`{model}` takes {argument} as one for each of {samples}, and got the shape {[*shape]}")
@@ -185,43 +189,14 @@ def wrong_length(length: object, model: str, argument: str, least: int, most: in
     return ValueError(f"{argument} of `{model}` contain {length}, and must {expected}")
 
 
-def different_lengths(_: object, model: str, length: str, first: str, field: str) -> ValueError:
-    return ValueError(
-        f"`{first}` and `{field}` of `{model}` both have the length {length}, but their lengths differ in a sample"
-    )
-
-
-def empty_begin(model: str, field: str) -> ValueError:
-    return ValueError(f"`{model}` writes `{field}` from at least one token, and `begin` has none")
-
-
-def not_an_integer(argument: str, value: object) -> TypeError:
-    return TypeError(f"{argument} is an integer, and got {value!r}")
-
-
 def not_in_bounds(name: str, value: float, least: float, most: float) -> ValueError:
     bounds = f"{least} or more" if most == float("inf") else f"between {least} and {most}"
     return ValueError(f"{name} is {value}, and must be {bounds}")
 
 
-def negative_limit(limit: int) -> ValueError:
-    return ValueError(f"limit is {limit}, and must be 0 or more")
-
-
-def writes_nothing(model: str) -> TypeError:
-    return TypeError(
-        f"`{model}` writes no sequence: it has no field of tokens with the length and the vocabulary of its result, "
-        "or a position of the result depends on later positions of that field"
-    )
-
-
 def wrong_other_fields(model: str, others: Sequence[str], target: str, count: int) -> TypeError:
     expected = f"the field{'s' * (len(others) != 1)} {_list(others)}" if others else "no field"
     return TypeError(f"`{model}` writes `{target}` from {expected}, and got {count}")
-
-
-def no_limit() -> TypeError:
-    return TypeError("decoding has no limit: pass end=…, limit=…, or answer_lengths=…")
 
 
 def _list(names: Sequence[str]) -> str:

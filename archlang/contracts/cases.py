@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 from archlang.backend.lower.instances import find_class
 from archlang.elaborate.binding import Binding
-from archlang.elaborate.bound_call import BoundCall
+from archlang.elaborate.calls import BoundCall
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
 from archlang.errors import Diagnostic
@@ -37,7 +37,7 @@ _OTHER_COUNTS = (1, 2, 0)
 _LARGE = 16
 _FLOATS = (0.5,)
 # The search gives up after this many combinations of statics and sizes.
-_MOST_TRIES = 5000
+_MOST_TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from archlang.errors.source import Span
 from archlang.resolve import library
 from archlang.syntax.comments import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Extern, Let, Node, Use
+from archlang.syntax.tree import Call, Extern, Let, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -180,12 +180,6 @@ def _plain(text: str) -> str:
 
 
 def _let(document: Document, symbol: Symbol) -> Let | None:
-    nodes = _nodes_around(document, symbol)
+    items = (item for item in document.program.items if item.span.contains(symbol.span))
+    nodes = (node for item in items for node in walk(item))
     return next((node for node in nodes if isinstance(node, Let) and node.name_span == symbol.span), None)
-
-
-def _nodes_around(document: Document, symbol: Symbol) -> Iterator[Node]:
-    """Yields the nodes of the item that contains the definition of a symbol."""
-    for item in document.program.items:
-        if item.span.start <= symbol.span.start < item.span.end:
-            yield from walk(item)

@@ -11,7 +11,7 @@ from archlang.editor.completion_options import Completion, choices, of_item, of_
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
 from archlang.syntax.stack import read_prefix
-from archlang.syntax.tokens import PART_WORDS, TABLE_WORDS
+from archlang.syntax.tokens import PART_WORDS, TABLE_WORDS, unclosed
 from archlang.syntax.tree import Column, Columns, Recipe, Table
 
 if TYPE_CHECKING:
@@ -139,13 +139,8 @@ class _Place:
 
     def _outer(self) -> Sequence[Token]:
         """Returns the tokens before the outermost bracket that is open."""
-        open_at: list[int] = []
-        for index, token in enumerate(self.tokens):
-            if token.type in ("LSQB", "LPAR"):
-                open_at.append(index)
-            elif token.type in ("RSQB", "RPAR") and open_at:
-                open_at.pop()
-        return self.tokens[: open_at[0]] if open_at else self.tokens
+        first = next((token.start_pos for token in unclosed(self.tokens)), None)
+        return self.tokens if first is None else [token for token in self.tokens if (token.start_pos or 0) < first]
 
     def _path_of_value(self, outer: Sequence[Token]) -> str | None:
         """Returns the path of a static whose value, or one of whose values, is written next; None if none is."""

@@ -12,7 +12,7 @@ from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.growth import chunk_count, growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, Repeat, Scan, Stack, step_limit
+from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, OwnWeights, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Axis, Dim, Type
 
@@ -67,7 +67,7 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     to their limits, or `depth` steps if that is less."""
     counter = _Counter(graph, depth)
     cost = counter.region(graph.region, {name: length for value in graph.region.inputs for name in _names(value.type)})
-    unique = sum(copies * counter.weights[path] for path, copies in counter.copies.items())
+    unique = sum(_weights(graph, graph.region, counter.nodes).values())
     return Summary(
         graph.name,
         length,
@@ -87,44 +87,37 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
 def weights(graph: Graph, node: Node, computed: Collection[str]) -> int:
     """Returns the number of parameters that one execution of a node uses, each counted once however often it is used;
     those of blocks with unknown parameters count as 0. `computed` are the ids of the nodes that count."""
-    copies: dict[str, int] = {}
-    _count_copies(node, 1, copies, computed)
-    return sum(count * (graph.instances[path].costs.parameters or 0) for path, count in copies.items())
+    return sum(_weights(graph, Region((), (node,), ()), computed).values())
 
 
-def _count_copies(node: Node, stacked: int, copies: dict[str, int], computed: Collection[str]) -> None:
-    """Adds how many copies of the weights of each instance a node uses."""
-    if node.id not in computed:
-        return
-    if node.instance is not None:
-        copies[node.instance] = max(copies.get(node.instance, 1), stacked)
-    match node.operation:
-        case Stack():
-            stacked *= step_limit(node.operation) or 1
-        case Experts(count=count):
-            stacked *= count
-    for region in node.regions:
-        for inner in region.nodes:
-            _count_copies(inner, stacked, copies, computed)
+def _weights(graph: Graph, region: Region, computed: Collection[str], copies: int = 1) -> dict[str, int]:
+    """The parameters of each instance that a region uses, of all copies that stacks around it have."""
+    found: dict[str, int] = {}
+    for node in region.nodes:
+        if node.id not in computed:
+            continue
+        if node.instance is not None:
+            found[node.instance] = copies * (graph.instances[node.instance].costs.parameters or 0)
+        steps = node.operation.count if isinstance(node.operation, OwnWeights) else 1
+        for body in node.regions:
+            for path, count in _weights(graph, body, computed, copies * steps).items():
+                found[path] = max(found.get(path, 0), count)
+    return found
 
 
 class _Counter:
-    """Counts the costs of a graph. `executions` is how often the region being counted runs for a sample, `stacked` how
-    many copies of its weights there are."""
+    """Counts the costs of a graph. `executions` is how often the region being counted runs for a sample."""
 
     def __init__(self, graph: Graph, depth: int | None) -> None:
         self.graph = graph
         self.depth = depth
         self.computed = {node.id for node in normalize(graph).region.walk()}
-        self.weights: dict[str, int] = {}
         self.nodes: dict[str, Cost] = {}
         self.executions = 1
         self.evaluations = _MOST_EVALUATIONS
         self.unknown: set[str] = set()
         self.uncounted: set[str] = set()
         self.unmeasured: set[str] = set()
-        self.copies: dict[str, int] = {}
-        self.stacked = 1
 
     def region(self, region: Region, outer_lengths: Mapping[str, int]) -> Cost:
         lengths = dict(outer_lengths)
@@ -164,11 +157,10 @@ class _Counter:
             running = count if nonzero is None else min(count, nonzero)
             return cost + self.experts(node, count, running, inputs[0], lengths)
         if not isinstance(node.operation, Scan):
-            before = self.stacked, self.executions
-            self.stacked *= times if isinstance(node.operation, Stack) else 1
+            before = self.executions
             self.executions *= times
             inner = self.region(body, lengths)
-            self.stacked, self.executions = before
+            self.executions = before
             gradient_steps = getattr(node.operation, "truncated", None)
             # The other steps keep nothing until backward.
             activations = inner.activations * (times if gradient_steps is None else min(times, gradient_steps))
@@ -187,14 +179,14 @@ class _Counter:
         # Each part alone, unless they are many or cost the same.
         group = max(1, -(-full // (self.evaluations if found else 1)))
         starts = range(0, full, group) or (0,)
-        before = self.executions, self.evaluations
+        executions, evaluations = self.executions, self.evaluations
         self.evaluations = max(1, self.evaluations // len(starts))
         for start in starts:
             count = min(group, full - start)
             own = {found_name: of_part(start + max(0, count - 1) // 2) for found_name, of_part in found.items()}
-            self.executions = before[0] * count
+            self.executions = executions * count
             cost += self.region(body, {**lengths, **own, name: size}).times(count)
-        self.executions, self.evaluations = before
+        self.executions, self.evaluations = executions, evaluations
         last = {found_name: of_part(full) for found_name, of_part in found.items()}
         return cost + (self.region(body, {**lengths, **last, name: rest}) if rest else Cost())
 
@@ -217,10 +209,10 @@ class _Counter:
         """The costs of `count` experts, of which `running` have a weight other than 0 at each position."""
         (body,) = node.regions
         rows = prod(_size(dim, lengths) for dim in values.lengths)
-        before = self.stacked, self.executions
-        self.stacked, self.executions = self.stacked * count, self.executions * rows * running
+        before = self.executions
+        self.executions *= rows * running
         inner = self.region(body, lengths)
-        self.stacked, self.executions = before
+        self.executions = before
         idle = Cost(idle_flops=inner.flops + inner.idle_flops).times(rows * (count - running))
         return inner.times(rows * running) + idle
 
@@ -236,7 +228,6 @@ class _Counter:
 
     def call(self, path: str, arguments: list[Type], lengths: Mapping[str, int]) -> Cost:
         instance = self.graph.instances[path]
-        self.copies[instance.path] = max(self.copies.get(instance.path, 1), self.stacked)
         sizes = {POSITIONS: prod(_size(dim, lengths) for dim in arguments[0].lengths) if arguments else 1}
         for axes, kind in zip(instance.axes, arguments, strict=False):
             sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
@@ -246,7 +237,6 @@ class _Counter:
         ):  # fmt: skip
             if cost is None:
                 blocks.add(instance.block)
-        self.weights[instance.path] = costs.parameters or 0
         return Cost(
             parameters=costs.parameters or 0,
             flops=0 if costs.flops is None else _size(costs.flops, sizes),

@@ -17,11 +17,10 @@ from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
 from archlang.errors.source import Span
 from archlang.plan import mistakes, rules
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
-from archlang.plan.inheritance import with_base
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
-from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names
+from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names, with_base
 from archlang.plan.recipe_graph import recipe_graph
 from archlang.plan.statics import bind, bound_extern, given_statics, model_statics
 from archlang.plan.variations import VariedStatic, check_variations, spread, values_by_path, varied_statics
@@ -67,7 +66,7 @@ class Planner:
         check_claims(self.recipe, measures)
         if plan is not None and measures is not None:
             check_claimed_groups(self.recipe, measures)
-        rules.check_replaced_symbols(self.recipe, self.varied)
+        rules.check_claimed_symbols(self.recipe)
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"

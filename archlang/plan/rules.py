@@ -15,7 +15,6 @@ from archlang.graph.prune import normalize
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
-from archlang.plan.statics import given_statics
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic
 from archlang.resolve.mistakes import symbol_not_listed
@@ -170,13 +169,8 @@ def check_seeds(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> Non
         check_seed(recipe, value)
 
 
-def check_replaced_symbols(recipe: ResolvedRecipe, varied: tuple[VariedStatic, ...]) -> None:
-    """Reports symbols that the signature does not allow, where `vary` replaces them, and in claims."""
-    lists = {static.path.text for static in varied}
-    for word in recipe.declarations:
-        for name, bound in given_statics(recipe, word, {}).items():
-            if f"{word}.{name}" in lists and isinstance(bound.value, Symbol) and bound.span is not None:
-                _check_symbol(recipe, f"{word}.{name}", str(bound.value), bound.span)
+def check_claimed_symbols(recipe: ResolvedRecipe) -> None:
+    """Reports symbols in claims that the signature does not allow."""
     for setting in (setting for claim in recipe.parts.claims for setting in claim.at):
         if isinstance(setting.value, Name):
             _check_symbol(recipe, setting.path.text, setting.value.text, setting.value.span)

@@ -9,10 +9,9 @@ from archlang.errors import Diagnostic
 from archlang.errors.effort import TooMuchWork
 from archlang.errors.source import Span
 from archlang.plan import mistakes
-from archlang.plan.inheritance import Part
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
-from archlang.plan.recipe import call_of, report_repeated
+from archlang.plan.recipe import Part, call_of, report_repeated
 from archlang.plan.variations import ends_or_items, spread
 from archlang.syntax import tree
 from archlang.syntax.expression_text import expression_text

@@ -1,4 +1,4 @@
-"""Writes pages, pictures and tables to disk."""
+"""Writes pages, pictures and tables to disk, and the errors of that."""
 
 from pathlib import Path
 
@@ -6,7 +6,26 @@ from archlang.disk.atomic import write_atomically
 from archlang.disk.folder import Folder
 from archlang.disk.mistakes import RefusedFile
 from archlang.disk.os_errors import os_errors_as
-from archlang.reports.mistakes import not_written, refused
+from archlang.errors import ErrorWithRemedy, MachineError
+
+
+class PageError(ErrorWithRemedy):
+    """A page, picture or table that cannot be drawn or written."""
+
+
+class PageMachineError(PageError, MachineError):
+    """A page, picture or table that this machine cannot draw."""
+
+
+not_written = PageError.wording(
+    "{path} cannot be written: {reason}", "free some space or choose another file; no file was changed"
+)
+refused = PageError.wording("{message}", "{remedy}, or choose another file with `--out`")
+
+
+def library_missing(purpose: str, library: str, alternative: str = "") -> PageMachineError:
+    remedy = "run `pip install 'archlang[view]'`" + (f", or {alternative}" if alternative else "")
+    return PageMachineError(f"{purpose} need {library}, which is not installed", remedy)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -68,7 +68,7 @@ class ResolvedFile:
 
     @cached_property
     def inherited(self) -> dict[str, tuple[tree.Recipe, int]]:
-        """Recipes with the lines of their bases, which `with_base` of `archlang.plan.inheritance` adds."""
+        """Recipes with the lines of their bases, which `with_base` of `archlang.plan.recipe` adds."""
         return {}
 
     @cached_property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from archlang.errors import Diagnostic
+from dataclasses import replace
+
+from archlang.errors import Diagnostic, Edit
 from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
 from archlang.errors.source import Span
@@ -22,6 +24,8 @@ _UNFINISHED = frozenset(
 ) | {"return", "emit", "if", "repeat", "stack"}
 # Operators whose left operand is no pipe without parentheses.
 _AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "when"))
+# Signs that may stand for another one.
+_OPERATORS = _AFTER_PIPE | {"=", ":", "<-", "->", "..", "in"}
 _NO_BLOCKS = (
     *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "lambda",
 )  # fmt: skip
@@ -120,18 +124,9 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
     if place.token_text not in ("(", "[") or len(code) < 3:
         return None
     call = Span(place.source, place.unit_start, code[-1].end_pos or 0)
-    values = place.stack.values
-    brace = max(index for index, value in enumerate(values) if terminal(value) == "LBRACE")
-    word = next((terminal(value) for value in reversed(values[:brace]) if terminal(value) in _BODIES), "")
-    if word in ("REPEAT", "STACK"):
-        state = next((str(token) for token in code if token.type == "NAME" and token is not code[0]), "…")
-        return mistakes.unbound_call(call, f"{state} <- ")
-    if word in ("IF", "ELSE") or place.after is None or place.after.type != "RBRACE":
-        return mistakes.unbound_call(call, "")
-    return mistakes.unbound_call(call, "emit " if word in ("SCAN", "EXPERTS") else "return ")
-
-
-_BODIES = ("REPEAT", "STACK", "SCAN", "EXPERTS", "IF", "ELSE", "LBRACE")
+    bodies = sum(terminal(value) == "LBRACE" for value in place.stack.values)
+    is_last = bodies == 1 and place.after is not None and place.after.type == "RBRACE"
+    return mistakes.unbound_call(call, "return " if is_last else "")
 
 
 def _pipe_before(place: Place) -> Span | None:
@@ -174,6 +169,11 @@ def _default(place: Place, message: str, label: str) -> Diagnostic:
     if token == "else" and not place.before:
         return mistakes.else_without_if(span)
     diagnostic = Diagnostic("E0101", message, span, label, remedy=_remedy(place))
+    meant = "`=`" if token == "==" and "`=`" in wanted.phrases else str(wanted)
+    if meant[0] == "`" and " " not in meant and token in _OPERATORS:
+        before = "" if place.source.text[span.start - 1].isspace() else " "
+        diagnostic = replace(diagnostic, remedy=f"write {meant} in place of {quoted(token)}")
+        return diagnostic.with_edits(Edit(span, before + meant.strip("`")))
     possible = [word for word in wanted.words if len(word) > 2 or len(token) <= 3]
     if token.isidentifier() and token not in spellings().values() and meant_names(token, possible):
         return misspelt(diagnostic, token, possible)

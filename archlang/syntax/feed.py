@@ -35,7 +35,6 @@ class Feed:
         self._tokens = tokens
         self._starts = [token.start_pos or 0 for token in tokens]
         self._lines: set[int] = set()
-        self.commas: list[tuple[int, int]] = []
         self._failed = 0
         self._is_recipe = False
 
@@ -44,7 +43,7 @@ class Feed:
         there is none."""
         from lark import UnexpectedToken
 
-        self.commas, self._failed = [], len(tokens)
+        self._failed = len(tokens)
         try:
             for index, token in enumerate(tokens):
                 begins_line = index > 0 and tokens[index - 1].line != token.line
@@ -62,8 +61,6 @@ class Feed:
                     self._failed = index
                     self.report_unexpected(tokens, index)
                     return False
-                if token == "," or (self._is_recipe and token in _CLAUSES_OF_PARTS):
-                    self.commas.append((len(self.stack.values) - 1, index))
             if any(self.stack.accepts(kind, settles) for kind in follow):
                 return True
         except TooDeep as error:
@@ -191,15 +188,10 @@ class Feed:
         return True
 
     def put_missing_line(self, size: int, tokens: list[Token], is_line: bool = True) -> None:
-        """Puts a line in place of the tokens after the last comma before which they can be read."""
-        commas = [(count, index) for count, index in self.commas if count > size]
-        for count, index in (*reversed(commas), (size, 0)):
-            self.stack.cut(count)
-            if self.stack.accepts("MISSING_LINE" if is_line else "LBRACE", settles=True):
-                if is_line:
-                    self.put_line(tokens[index:])
-                return
+        """Puts a line in place of tokens that cannot be read."""
         self.stack.cut(size)
+        if is_line and self.stack.accepts("MISSING_LINE", settles=True):
+            self.put_line(tokens)
 
     def put_line(self, tokens: list[Token]) -> None:
         start, end = tokens[0].start_pos or 0, tokens[-1].end_pos or 0

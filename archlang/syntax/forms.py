@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from archlang.errors import Diagnostic, Edit
-from archlang.errors.names import did_you_mean, is_typing_error, share_of
+from archlang.errors.names import is_typing_error, share_of
 from archlang.errors.source import Span
 from archlang.syntax.character_mistakes import NO_POWER
 
@@ -25,7 +25,6 @@ _VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\
 _FLAT = r"[^()\[\]{}\r\n]*"
 _LOOPS = "write `repeat n {{` for a number of steps, or `scan x in h {{` over the positions of `h`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
-_CLAIMS = r"^row\b.*\bclaims\b[^\"{}]*"
 
 
 @dataclass(frozen=True)
@@ -55,41 +54,12 @@ def _kind(match: re.Match[str]) -> Mapping[str, str]:
     return {"kind": {"str": "symbol", "string": "symbol"}.get(match["word"], match["word"])}
 
 
-def _listed(match: re.Match[str]) -> Mapping[str, str]:
-    written = match["values"] or "[1, 2]"
-    return {"list": written if written[0] == "[" or ".." in written else f"[{written}]"}
-
-
 def _equals(match: re.Match[str]) -> Mapping[str, str]:
     return {"correct": re.sub(r"(?<=\w)[ \t]*:[ \t]*", " = ", match["statics"])}
 
 
-def _underscores(match: re.Match[str]) -> Mapping[str, str]:
-    return {"correct": match["name"].replace("-", "_")}
-
-
-def _near(*words: str) -> Callable[[re.Match[str]], Mapping[str, str] | None]:
-    def compute(match: re.Match[str]) -> Mapping[str, str] | None:
-        near = did_you_mean(match["word"], words)
-        return None if near is None else {"near": near}
-
-    return compute
-
-
-def _value_of_static(match: re.Match[str]) -> Mapping[str, str] | None:
-    is_symbol = match["value"].isidentifier() and match["value"] not in ("true", "false")
-    return None if is_symbol and "=" not in match.string.rpartition("[")[2] else {}
-
-
 def _is_word_of_recipe(name: str) -> bool:
     return any(is_typing_error(name, word, ()) for word in ("task", "model", "train", "test"))
-
-
-def _title(match: re.Match[str]) -> Mapping[str, str]:
-    return {
-        "rest": f" {match['name']}" if match["end"] is not None else "",
-        "shown": "" if match["end"] is not None else " …",
-    }
 
 
 def _recipe(line: str) -> str:
@@ -119,8 +89,8 @@ FORMS: tuple[Form, ...] = (
     Form(_table('row r "B"'), rf'^(?P<line>row|column)[ \t]+¦(?P<both>(?P<name>{_PATH})[ \t]+(?P<title>"[^"\r\n]*"))',
          "write the title first: `{line} {title} {name}`", {"both": "{title} {name}"},
          message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
-    Form(_table("row B r"), rf"^(?P<line>row|column)[ \t]+¦(?P<name>{_PATH})(?![ \t]*\"|\w)(?P<end>{_END}|(?=\[))?",
-         'write `{line} "{name}"{shown}{rest}`', {"name": '"{name}"{rest}'}, compute=_title,
+    Form(_table("row B r"), rf"^(?P<line>row|column)[ \t]+¦(?P<name>{_PATH})(?![ \t]*\"|\w)",
+         'write `{line} "{name}" …`', {"name": '"{name}"'},
          message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
     Form(_recipe("vary model.d in 8, 16"), rf"(?s)^vary\b(?:[^{{}}\[\]]|\[[^\[\]]*\])*?\bin\s+"
          rf"(?P<values>(?P<first>{_VALUE})(?:\s*¦?,\s*¦?{_VALUE})+)\s*(?:#[^\n]*)?\s*¦?", "write `[{values}]`",
@@ -130,28 +100,10 @@ FORMS: tuple[Form, ...] = (
          {"string": "{name}"}, expected="=a name", is_safe=True),
     Form(_recipe("claim test.loss = 1 from paper, p. 3"), rf"¦(?P<words>{_NAME}(?::\w+)?(?:[ \t,]+[\w.]+)*){_END}",
          'write it in quotes: `"{words}"`', {"words": '"{words}"'}, expected="=a string"),
-    Form(_table('colum "B" test.f1'), rf'^¦?(?P<word>{_NAME})[ \t]*¦?"', "did you mean `{near}`?", {"word": "{near}"},
-         message="no line of a table begins with `{word}`", label="unknown word", at="word",
-         compute=_near("row", "column", "columns"), place="recipe"),
-    Form(_table('row "A" r claims 1, - at model.d = 8'),
-         rf"(?s){_CLAIMS}\b(?P<later>¦?at(?=\s+¦?[A-Za-z])|¦?best(?=\s+¦?of\b))[^¦]*¦?",
-         "`{earlier}` comes before `claims`", message="`{earlier}` follows `claims` in this row", at="later",
-         place="recipe", compute=lambda match: {"earlier": "at" if "at" in match["later"] else "best of"}),
     Form(_table('row "A" r[model.d = 64]'),
          r'^row\s+"[^"]*"\s+\w+\s*¦(?P<all>\[[ \t]*(?P<settings>[^\[\]\r\n]*=(?:[^\[\]\r\n]|\[[^\[\]\r\n]*\])*?)[ '
          r'\t]*\])', "write `at {settings}`", {"all": " at {settings}"},
          message="the settings of a `row` follow `at`, found `[`", label="expected `at`"),
-    Form(_table('column "A" test.f1 at model.d in [8, 16]'), r"(?s)^(?P<word>column)\b.*\bat\b[^{}]*¦in\b",
-         "write `columns`, which writes a column for each value", {"word": "columns"}, at="word", label="one column",
-         message="a `column` has one value of each static, and `in` gives several"),
-    Form(_recipe("vary seed = 1..3"), r"(?s)^(?P<word>vary|search)\b[^{}]*¦(?P<both>(?P<sign>==?)\s*"
-         r"(?P<values>\[[^\[\]\r\n]*\]|[\w.]+(?![\w.\[(]))?)", "write `in {list}`", {"both": "in {list}"},
-         message="`{word}` lists the values of a static after `in`, found `{sign}`", label="expected `in`",
-         compute=_listed),
-    Form(_recipe("task ctl\n        order = forward]"),
-         rf"^(?:task|model|train)[ \t]+(?P<name>{_PATH})[ \t]*(?:#[^\r\n]*)?[\r\n]\s*¦?{_PATH}\s*¦?=",
-         "write `{name}[` before the statics, and `]` after them",
-         message="`[` is missing after `{name}`, before its statics", label="expected `[`", at="name"),
     Form(_recipe("model m d = 64, widths = [1, 2]"),
          rf"^(?P<word>task|model|train)[ \t]+(?P<name>{_PATH})(?P<gap>[ \t]*¦?,?[ \t]*¦?)"
          rf"(?P<statics>{_PATH}[ \t]*(?:=(?!=)|:)[^\r\n#{{}}]*[^\r\n#{{}}\s])", "write `{word} {name}[{correct}]`",
@@ -160,24 +112,10 @@ FORMS: tuple[Form, ...] = (
     Form(_recipe("task = ctl"), rf"^(?P<word>task|model|train)(?P<sign>[ \t]*¦[=:][ \t]*)(?P<name>{_PATH})?",
          "write `{word} {name}`", {"sign": " "}, message="the name of a {word} follows `{word}`, found `{token}`",
          compute=lambda match: {"name": match["name"] or "name"}, place="recipe"),
-    Form(_recipe('claim test.loss = 1 from "p" at seed = 1'), r"\b(?P<word>from|best\s+of)\b.*¦at\b",
-         "`at` comes before `{word}`",
-         place="recipe"),
-    Form(_recipe('claim test.loss = 1 at model.d = 6 and seed = 1 from "p"'),
-         rf"(?P<sign>[ \t]+and)[ \t]+{_PATH}[ \t]*¦=", "write `,`", {"sign": ","},
-         message="`and` joins conditions, not settings", label="between two settings", at="sign", place="recipe"),
     Form(_recipe('claim test.loss <= 1 from "p"'), r"^claim\b[^=]*¦(?P<sign><=?|>=?|in\b)",
          "write `=` and the number that was published", {"sign": "="}, expected="`=`"),
-    Form(_recipe("test model.depth == 8"), r"¦(?P<sign>==)", "write `=`", {"sign": "="}, expected="`=`", is_safe=True),
-    Form(_recipe("test task.length in [1, 2]"), r"¦in\b",
-         "write `=` and one value: only `vary` and `search` take several", expected="=`=`", place="recipe"),
-    Form(_recipe("train adamw,"), r"¦(?P<comma>,)[ \t]*(?:#|$|[\r\n])",
-         "delete it: a line of its own ends without a comma", {"comma": ""}, place="recipe",
-         expected="a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)", is_safe=True),
     Form("recipe b extends a {\n    model m\n}\n", r"^recipe\b.*¦(?P<word>extends|inherits|of|on|is)\b",
          "write `from`", {"word": "from"}, is_safe=True),
-    Form(_recipe('claim test.loss = 1 +/- 0.1 from "p"'), r"¦?(?P<sign>\+¦?/¦?-)", "write `±`, or `+-`", {"sign": "±"},
-         expected="", place="recipe", is_safe=True),
     Form(_recipe("model.d = 4"), rf"^¦(?P<line>task|model|train)\.(?P<rest>{_PATH})\s*=",
          "write it in the line `{line}`, as in `{line} …[{rest} = …]`", place="recipe"),
     Form(_recipe('test.accuracy = 1.0 from "p"'), rf"^¦(?P<start>)(?P<path>{_NAME}\.{_PATH})\s*=",
@@ -220,9 +158,6 @@ FORMS: tuple[Form, ...] = (
          "a static stands in square brackets, before the inputs: `[{static}]`", expected="=a name"),
     Form(_signature("block b k: int = 4](h: s) -> s"), rf"¦(?P<start>)(?P<name>{_NAME})[ \t]*[:=]{_FLAT}\]",
          "write `[` before `{name}`", {"start": "["}, expected="`[`"),
-    Form(_signature("block b h: seq[n, d]) -> s"),
-         rf"¦(?P<start>)(?P<name>{_NAME})[ \t]*:(?:[^()\[\]{{}}\r\n]|\[[^\[\]\r\n]*\])*\)",
-         "write `(` before `{name}`", {"start": "("}, expected="`(`"),
     Form(_signature("block b[k: int] h: s -> s"), rf"¦(?P<name>{_NAME})[ \t]*:",
          "put inputs in parentheses: `({name}: …)`", expected="`(`"),
     Form(_signature("block b(h: s) -> s when d > 2"), r"¦\{",
@@ -239,10 +174,6 @@ FORMS: tuple[Form, ...] = (
     Form(_block("let a = h + h"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*=.*¦(?P<found>\S)",
          "write `let {name} = linear[64]`, or bind a value without `let`: `{name} = …`",
          message="`let {name}` expects a block, found `{token}`", label="not a block"),
-    Form(_block("loss mean(a)"), rf"^loss[ \t]+(?P<name>{_NAME})[ \t]*¦",
-         "name the auxiliary loss, as in `loss cost = {name}…`", expected="=`=`"),
-    Form(_block("charge cost = mean(a)"), rf"^(?P<word>charge)[ \t]+¦{_NAME}[ \t]*=", "write `loss`", {"word": "loss"},
-         message="the word of an auxiliary loss is `loss`", label="an earlier word", at="word", is_safe=True),
     Form(_block("in = h"),
          r"^(?:let[ \t]+)?¦?(?P<word>let|return|emit|if|repeat|stack|else|in|when|and|or|not|true|false)[ "
          r"\t]*¦?(?:=(?!=)|<-)", "choose another name", message="`{word}` is a reserved word",
@@ -270,8 +201,6 @@ FORMS: tuple[Form, ...] = (
     Form(_block("block c(h: s) -> s { return h }"), rf"^(?P<all>(?P<word>block|model|recipe)[ \t]+¦(?P<name>{_NAME}))",
          "move `{word} {name}` before this item", message="a {word} stands outside other items", label="in a body",
          at="all", place="body"),
-    Form(_block("use archlang.models.panm"), r"^use[ \t]+¦", "move the line `use` to the beginning of the file",
-         place="body"),
     Form(_block("assert d > 2"), r"^(?P<word>assert)[ \t]+¦",
          "state conditions on statics after the result type, as in `where d > 2`", message="a body has no assertions",
          label="no statement", at="word"),
@@ -323,26 +252,14 @@ FORMS: tuple[Form, ...] = (
     Form(_block("return attention{4}(h)"), r"\w¦(?P<all>\{(?P<statics>[^{}\r\n]+)\})(?=[ \t]*\()",
          "write `[{statics}]`", {"all": "[{statics}]"}, message="statics stand in square brackets, found `{{`",
          label="in braces", at="all"),
-    Form(_block("return attention[4(h))"), rf"\[[^\[\]]*?\w(?P<end>)[ \t]*¦?(?P<inputs>\({_FLAT}\))(?P<closer>¦?\))",
-         "write `]` before `(`, as in `]{inputs}`", {"end": "]", "closer": ""}, expected="`]`"),
     Form(_block("return h[:, -1]"), r"\w\[[ \t]*¦:",
          "a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`"),
-    Form(_block("return f[4,, a = true](h)"), r",(?P<comma>[ \t]*¦,)", "delete the second `,`", {"comma": ""}),
     Form(_block("return attention(1)(h)"),
          rf"\b(?P<block>{_PATH})(?P<all>\((?P<statics>[\w.]+(?:,[ \t]*[\w.]+)*)\))¦\(",
          "put statics in square brackets: `{block}[{statics}](…)`", {"all": "[{statics}]"}),
     Form(_block("return f(h + a)(g)"), r"\)¦[(\[]", _STATICS),
-    Form(_block("return f[drop-out = 0.1](h)"), r"(?<![\w-])(?P<name>[A-Za-z]\w*(?:-[A-Za-z]\w*)+)[ \t]*¦=",
-         "write `{correct}`: names have no `-`", {"name": "{correct}"}, compute=_underscores),
     Form(_block("return f(h, x = 3)"), r"\([^()]*¦=", _STATICS, expected="`)`"),
     Form(_recipe("train adamw[lr: 1]"), r"\[.*(?P<sign>[ \t]*¦:)", "write `=`", {"sign": " ="}, expected="`]`"),
-    Form(_recipe("test model.d: 4"), r"(?P<sign>[ \t]*¦:)", "write `=`", {"sign": " ="}, expected="=`=`"),
-    Form(_block("return f[a = 4, kind relu](h)"), rf"{_PATH}\[(?:[^\[\]]*[,\[])?\s*{_NAME}(?P<end>)[ "
-         rf"\t]+¦(?P<value>[0-9\"][^\s,\]]*|true|false|{_NAME}(?=\]|,[^\[\]=]*=))(?![ \t]*=)",
-         "write `=` before `{value}`", {"end": " ="}, expected="`,`",
-         compute=_value_of_static),
-    Form(_block("return f[4 causal = true](h)"), r'[0-9)\]"](?P<end>)[ \t]+¦(?P<value>\w+)(?=[ \t]*=(?!=))',
-         "write `,` before `{value}`", {"end": ","}, expected="`,`", is_safe=True),
     Form(_block("return attention[4](h a)"), r'(?P<end>)(?<=\S)[ \t]*¦(?P<value>[\w"][\w."]*)',
          "write `,` before `{value}`", {"end": ","}, expected="`,`", place="brackets",
          compute=lambda match: None if match["value"] in ("for", "in", "if", "else") else {}),

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from archlang.syntax.feed import Feed
 
-_BINDS = (":", "=")
-_KINDS = ("int", "float", "bool", "symbol")
+_KINDS = (["int"], ["float"], ["bool"], ["symbol"])
+_LISTS = ("LPAR", "LSQB")
 _BRACKETS = {"[": "LSQB", "(": "LPAR", "]": "RSQB", ")": "RPAR"}
 # Signs in place of `->`.
 _ARROWS = ("->", ":", "-", "=", "<-")
@@ -30,60 +30,67 @@ def _begins_parameter(tokens: list[Token], index: int) -> bool:
     return is_word(tokens[index]) and tokens[index + 1 : index + 2] in ([":"], ["="])
 
 
-def _pieces(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
-    """Yields the pieces of a header after its name with their kinds: a list (`[` or `(`), the result (`->`), clauses,
-    or what is none of them."""
-    pairs, start, kind, index = closers(tokens, ("LPAR", "LSQB")), 0, "", 0
-    while index < len(tokens):
-        token, opener = tokens[index], ""
-        if kind not in ("->", "clause"):
-            opener = str(token) if token in ("(", "[") else _missing_opener(tokens, index, pairs)
-        is_result = token == "->" or (token in _ARROWS and kind not in ("->", "clause"))
-        begun = opener or ("clause" if _is_clause(tokens, index) else "->" if is_result else "")
-        if begun:
-            if index > start:
-                yield kind, tokens[start:index]
-            start, kind = index, begun
-        end = _end_of_list(tokens, index, opener, pairs) if opener else pairs.get(index, index) + 1
-        if opener:
-            yield opener, tokens[index:end]
-            start, kind = end, ""
-        index = end
-    if tokens[start:]:
-        yield kind, tokens[start:]
+class _Pieces:
+    """The tokens of a header after its name, which are cut into lists, the result and clauses."""
 
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._pairs = closers(tokens, _LISTS)
+        closed, after = {*self._pairs.values()}, ""
+        # The closing bracket, or the `->`, from each token on whose opening bracket is not after the token.
+        self._after = [""] * len(tokens)
+        for index in range(len(tokens) - 1, -1, -1):
+            if tokens[index] in (")", "]", "->") and index not in closed:
+                after = str(tokens[index])
+            self._after[index] = after
 
-def _closer_after(tokens: list[Token], index: int, pairs: dict[int, int]) -> str:
-    """Returns the closing bracket, or the `->`, after a token whose opening bracket is not after it."""
-    closed = {*pairs.values()}
-    rest = (token for place, token in enumerate(tokens) if place > index and place not in closed)
-    return next((str(token) for token in rest if token in (")", "]", "->")), "")
+    def cut(self) -> Iterator[tuple[str, list[Token]]]:
+        """Yields the kind and the tokens of each piece: a list (`[` or `(`), the result (`->`), a clause, or what is
+        none of them."""
+        start, kind, index = 0, "", 0
+        while index < len(self._tokens):
+            token, is_open = self._tokens[index], kind in ("->", "clause")
+            begun = "" if is_open else self._opener(index)
+            end = self._end_of_list(index, begun) if begun else self._pairs.get(index, index) + 1
+            if not begun and _is_clause(self._tokens, index):
+                begun = "clause"
+            elif not begun and (token == "->" or (token in _ARROWS and not is_open)):
+                begun = "->"
+            if begun and index > start:
+                yield kind, self._tokens[start:index]
+            if begun:
+                start, kind = index, begun
+            if begun in ("[", "("):
+                yield begun, self._tokens[index:end]
+                start, kind = end, ""
+            index = end
+        if start < index:
+            yield kind, self._tokens[start:]
 
+    def _opener(self, index: int) -> str:
+        """Returns the bracket of the list that begins at a token, which may lack it; empty if none begins."""
+        token = self._tokens[index]
+        if token in ("(", "["):
+            return str(token)
+        if not _begins_parameter(self._tokens, index):
+            return "[" if token == ":" and self._after[index] == "]" else ""
+        is_static = self._tokens[index + 1] == "=" or self._tokens[index + 2 : index + 3] in _KINDS
+        return CLOSERS.get(self._after[index]) or ("[" if is_static else "(")
 
-def _missing_opener(tokens: list[Token], index: int, pairs: dict[int, int]) -> str:
-    """Returns the bracket that is missing before a parameter; empty if there is no parameter."""
-    closer = _closer_after(tokens, index, pairs)
-    if not _begins_parameter(tokens, index):
-        return "[" if tokens[index] == ":" and closer == "]" else ""
-    is_static = tokens[index + 1] == "=" or (tokens[index + 2 : index + 3] and tokens[index + 2] in _KINDS)
-    return CLOSERS.get(closer) or ("[" if is_static else "(")
-
-
-def _end_of_list(tokens: list[Token], index: int, opener: str, pairs: dict[int, int]) -> int:
-    """Returns where a list ends: after its bracket, or before what cannot stand in it if it is not closed."""
-    start = index
-    index = pairs.get(index, index + 1) if tokens[index] == opener else index
-    while index < len(tokens):
-        token = tokens[index]
-        if token in (")", "]") and tokens[index + 1 : index + 2] != [","]:
-            return index + 1
-        is_input = index > start and is_first(tokens, index) and _begins_parameter(tokens, index)
-        is_input = is_input and _closer_after(tokens, index, pairs) == ")"
-        is_next_list = opener == "[" and ((token == "(" and tokens[index + 2 : index + 3] == [":"]) or is_input)
-        if token == "->" or (_is_clause(tokens, index) and is_first(tokens, index)) or is_next_list:
-            break
-        index = pairs.get(index, index) + 1
-    return index
+    def _end_of_list(self, start: int, opener: str) -> int:
+        """Returns where a list ends: after its bracket, or before what cannot stand in it if it is not closed."""
+        tokens = self._tokens
+        index = self._pairs.get(start, start + 1) if tokens[start] == opener else start
+        while index < len(tokens):
+            token, begins_line = tokens[index], is_first(tokens, index)
+            if token in (")", "]") and tokens[index + 1 : index + 2] != [","]:
+                return index + 1
+            is_input = begins_line and _begins_parameter(tokens, index) and self._after[index] == ")" and index > start
+            is_input = is_input or (token == "(" and tokens[index + 2 : index + 3] == [":"])
+            if token == "->" or (begins_line and _is_clause(tokens, index)) or (opener == "[" and is_input):
+                break
+            index = self._pairs.get(index, index) + 1
+        return index
 
 
 class Header:
@@ -97,18 +104,18 @@ class Header:
 
     def read(self) -> None:
         """Reads the words and the name, then piece by piece, and completes what is missing."""
-        count = self._read_words()
+        count = 2 if self._tokens[0] == "extern" else 1
+        for token in self._tokens[:count]:
+            self._stack.feed(token)
         before, rest, place = self._tokens[count - 1], self._tokens[count:], self._tokens[count - 1].end_pos or 0
         if rest and rest[0].line == before.line and is_word(rest[0]) and rest[0] not in CLAUSE_WORDS:
             self._feed.feed(rest[:1], ("LSQB", "LPAR", "ARROW", "PYTHON"))
             rest = rest[1:]
-        elif rest and rest[0].line == before.line:
-            self._feed.report_unexpected(self._tokens, count)
         else:
-            self._feed.report_incomplete(self._tokens[:count])
+            self._report_missing(rest)
         if len(self._stack.values) == count:
             self._stack.put("NAME", "", place, place)
-        for kind, tokens in _pieces(rest):
+        for kind, tokens in _Pieces(rest).cut():
             if kind in ("[", "("):
                 self._read_list(kind, tokens)
             elif kind == "->":
@@ -119,12 +126,6 @@ class Header:
                 self._feed.report_unexpected(tokens, 0)
         if self._stack.way_to(end := "$END" if self._is_extern else "LBRACE"):
             self._reach(end, [])
-
-    def _read_words(self) -> int:
-        words = 2 if self._tokens[0] == "extern" else 1
-        for token in self._tokens[:words]:
-            self._stack.feed(token)
-        return words
 
     def _reach(self, kind: str, tokens: list[Token]) -> bool:
         """Puts what is missing before some tokens, the first of which has a kind; returns whether they can follow."""
@@ -152,15 +153,15 @@ class Header:
             self._report_missing(tokens)
         start, end = first.start_pos or 0, first.end_pos or 0
         self._stack.put(_BRACKETS[opener], opener, start, end if is_written else start)
-        pairs = closers(tokens, ("LPAR", "LSQB"))
+        pairs = closers(tokens, _LISTS)
         is_inner = next((place for place, end in pairs.items() if end == len(tokens) - 1), 0)
         is_closed = tokens[-1] in (")", "]") and not is_inner
         inside = tokens[is_written : len(tokens) - is_closed]
-        closed = {*closers(inside, ("LPAR", "LSQB")).values()}
-        for extra in (each for place, each in enumerate(inside) if each in (")", "]") and place not in closed):
-            self._feed.report_extra(extra)
-            inside = [each for each in inside if each is not extra]
-        for number, part in enumerate(_parts(inside)):
+        closed = {*closers(inside, _LISTS).values()}
+        odd = {place for place, each in enumerate(inside) if each in (")", "]") and place not in closed}
+        for place in odd:
+            self._feed.report_extra(inside[place])
+        for number, part in enumerate(_parts([each for place, each in enumerate(inside) if place not in odd])):
             self._read_parameter(part, _BRACKETS[closer], number == 0)
         last = tokens[-1]
         if is_closed and last != closer:
@@ -214,7 +215,7 @@ class Header:
 
 def _parts(tokens: list[Token]) -> Iterator[list[Token]]:
     """Yields the parameters of a list, each with the comma before it."""
-    pairs, start, index = closers(tokens, ("LPAR", "LSQB")), 0, 0
+    pairs, start, index = closers(tokens, _LISTS), 0, 0
     while index < len(tokens):
         is_next = is_first(tokens, index) and _begins_parameter(tokens, index) and tokens[index - 1] != ","
         if index > start and (tokens[index] == "," or is_next):

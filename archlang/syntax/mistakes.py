@@ -8,12 +8,9 @@ from archlang.errors.edits import insertion, without
 from archlang.errors.names import is_typing_error
 from archlang.errors.source import Span
 from archlang.syntax.expected import ITEM, Expected
-from archlang.syntax.tokens import CLAUSE_WORDS, ITEM_WORDS, PART_WORDS
 
 _LONGEST = 40
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
-# A sign that a value follows, at the end of a text.
-_BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 
 
 def quoted(text: str) -> str:
@@ -35,13 +32,8 @@ def value_missing(sign: Span, following: Span | None) -> Diagnostic:
     """`sign` is the last sign or word of a line, and `following` the word or sign that begins the next line, if the
     item has one."""
     before = sign.text
-    found, label = "the next statement", "the next statement begins here"
-    if following is None or following.text in (*PART_WORDS, *CLAUSE_WORDS, *ITEM_WORDS):
-        found, label = "the next line", "the next line begins here"
-    elif following.text == "}":
-        found, label = "`}`", "the body ends here"
-    labels = () if following is None else (Label(following, label),)
-    message = f"expected a value after `{before}`, found {found}"
+    labels = () if following is None else (Label(following, "the next line begins here"),)
+    message = f"expected a value after `{before}`, found the next line"
     remedy = f"write a value after `{before}`, or delete `{before}`"
     return Diagnostic("E0101", message, sign, "a value is missing", labels, remedy)
 
@@ -80,24 +72,17 @@ def begins_line(span: Span) -> bool:
     return not span.source.text[span.source.line_bounds(span.line)[0] : span.start].strip()
 
 
-_EXTERN_CLAUSES = frozenset(CLAUSE_WORDS) - {"where", "gives"}
-
-
 def line_incomplete(span: Span, expected: Expected, following: Span | None) -> Diagnostic:
     """`span` is the last word or sign of a line, after which `following` begins the next line, if the item has one."""
     message = f"expected {expected} after {quoted(span.text)}, found the next line"
     labels = () if following is None else (Label(following, "the next line begins here"),)
     remedy, edit = "complete the line, or delete it", None
-    if "`{`" in expected.phrases and following is not None and following.text in _EXTERN_CLAUSES:
-        remedy = f"write `extern block`, of which `{following.text}` is a clause, or a body in braces"
-    elif "`{`" in expected.phrases:
+    if "`{`" in expected.phrases:
         remedy, edit = "complete the line, and end it with `{`", insertion(span.source, span.end, " {")
     elif "python" in expected.words:
         remedy = _CLASS
     elif span.text == ",":
         remedy, edit = "delete `,`, or write what follows it", Edit(span, "")
-    elif {"at", "from"} <= set(expected.words) and "`±`" in expected.phrases:
-        remedy = 'end the claim with its source, as in `from "paper, Table 1"`'
     elif "`<-`" in expected.phrases and following is not None and following.text == "}" and begins_line(span):
         remedy, edit = f"write `return {span.text}`", insertion(span.source, span.start, "return ")
     diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)
@@ -170,6 +155,7 @@ def unclosed_bracket(opener: Span, noticed: Span, end: int | None = None) -> Dia
     return diagnostic.with_edits(insertion(opener.source, end, closer))
 
 
+_BEFORE_VALUE = re.compile(r"(?:\.\.|\|>|[-+*/%=])\Z")
 _INPUTS_AT_END = re.compile(r"(\w+)[ \t]*\([^()\[\]{}\r\n]*\)\Z")
 
 
@@ -192,18 +178,7 @@ def unbound_call(call: Span, beginning: str) -> Diagnostic:
     message = f"the value of {quoted(short)} is neither bound nor returned"
     remedy = f"write `{beginning}{short}`" if beginning else f"bind it to a name, as in `y = {short}`, or delete it"
     diagnostic = Diagnostic("E0101", message, call, "no statement", remedy=remedy)
-    if not beginning or "…" in beginning:
-        return diagnostic
-    return diagnostic.with_edits(insertion(call.source, call.start, beginning))
-
-
-def if_missing(header: Span, word: Span) -> Diagnostic:
-    """`header` stands before the `{` of a body that an `else` follows, and `word` is its first word."""
-    message = f"expected `if` before {quoted(header.text)}: an `else` follows its body"
-    diagnostic = Diagnostic("E0101", message, header, "not a header", remedy="write `if` before the condition")
-    if word.text in ("fi", "iff", "i") and word.text != header.text:
-        return replace(diagnostic, remedy="did you mean `if`?").with_edits(Edit(word, "if"))
-    return diagnostic.with_edits(insertion(header.source, header.start, "if "))
+    return diagnostic.with_edits(insertion(call.source, call.start, beginning) if beginning else None)
 
 
 def colon_for_brace(colon: Span) -> Diagnostic:

@@ -169,50 +169,33 @@ class Recovery(Feed):
         start, end = unit.first.start_pos or 0, opener.start_pos or 0
         is_branch = _is_else(unit) and self.stack.accepts("ELSE", settles=True)
         size = len(self.stack.values) if is_branch else size
+        if is_branch and tokens and tokens[0] != "else":
+            tokens = self._with_else(tokens)
         if not tokens:
             self._report(explain(self._place([opener], 0)))
-            if is_branch:
-                self.stack.put("ELSE", "else", start, start)
-            else:
-                self.stack.put("MISSING_LINE", "", start, start)
-            return
-        if is_branch and tokens[0] != "else":
-            tokens = self._read_foreign_else(tokens)
-            if is_followed and not tokens:
-                self._put_condition(start, end)
-            size = len(self.stack.values)
-        elif is_followed and tokens[0] not in ("if", "else") and not _is_loop(tokens):
-            self._report(mistakes.if_missing(Span(self._source, start, self._end(tokens, start)), self.span(tokens[0])))
-            self._put_condition(start, end)
-            return
-        is_read = not tokens or self.feed(tokens, ("LBRACE",))
-        if not opener:
+        is_read = bool(tokens) and self.feed(tokens, ("LBRACE",))
+        if tokens and not opener:
             self._report_missing_brace(unit.tokens)
-        if not tokens or (is_read and opener):
+        if is_read and opener:
             return
         self.stack.cut(size)
-        if is_branch and tokens[0] == "else":
+        if is_branch:
             self.stack.put("ELSE", "else", start, end)
-        if self.stack.accepts("MISSING"):
+        if (is_followed or len(tokens) > 1) if is_branch else (is_followed or tokens[:1] == ["if"]):
+            self.stack.put("IF", "if", start, end)
             self.stack.put("MISSING", self._source.text[start:end], start, end)
-        elif tokens[0] == "if" or (is_branch and (len(tokens) > 1 or is_followed)):
-            self._put_condition(start, end)
         elif not is_branch:
             self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, self._end(tokens, start))
 
-    def _read_foreign_else(self, tokens: list[Token]) -> list[Token]:
-        """Reads a word in place of `else` or `else if`; returns the tokens after it."""
-        first, is_chained = tokens[0], tokens[0] in _FOREIGN_ELSE
-        start = first.start_pos or 0
-        self._report(mistakes.foreign_else(self.span(first), is_chained))
-        self.stack.put("ELSE", "else", start, start)
-        if is_chained:
-            self.stack.put("IF", "if", start, start)
-        return tokens[1:]
+    def _with_else(self, tokens: list[Token]) -> list[Token]:
+        """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""
+        from lark import Token
 
-    def _put_condition(self, start: int, end: int) -> None:
-        self.stack.put("IF", "if", start, end)
-        self.stack.put("MISSING", self._source.text[start:end], start, end)
+        first, is_chained = tokens[0], tokens[0] in _FOREIGN_ELSE
+        self._report(mistakes.foreign_else(self.span(first), is_chained))
+        words = ("else", "if") if is_chained else ("else",)
+        place = (first.start_pos or 0, first.line, first.column, None, None, first.end_pos)
+        return [*(Token(word.upper(), word, *place) for word in words), *tokens[1:]]
 
     def _read_part(self, unit: Unit) -> None:
         size = len(self.stack.values)
@@ -275,7 +258,3 @@ def _is_else(unit: Unit) -> bool:
         and first not in RESERVED
         and ("else".startswith(first) or did_you_mean(first, ("else",)) is not None)
     )
-
-
-def _is_loop(tokens: list[Token]) -> bool:
-    return any(token in ("repeat", "stack", "scan", "experts") for token in tokens)

@@ -87,7 +87,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 # What torch's backends say in errors when another process is lost.
-_OF_PROCESSES = re.compile(r"(?i)gloo|nccl|connection (closed|reset|refused)|socket|timed out")
+_OF_PROCESSES = re.compile(r"(?i)gloo|nccl|connection (closed|reset|refused)|socket|timed out|pair closure")
 # Its own errors, as where the processes do not find each other.
 _GROUP_ERRORS = (torch.distributed.DistError,) if torch.distributed.is_available() else ()
 

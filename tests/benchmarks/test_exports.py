@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from archlang.export.formats import export
-from archlang.export.traced import input_names
+from archlang.export.formats import export, input_names
 from benchmarks.exported_depth import samples
 from benchmarks.exports import SIZES, SUFFIXES, Row, measure, rows_of_page
 from benchmarks.halting import gut

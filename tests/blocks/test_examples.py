@@ -1,4 +1,4 @@
-"""The documentation of every block has an example that checks, builds, and runs forward and backward."""
+"""The documentation of every block begins with a sentence, and has an example that runs forward and backward."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ import torch
 import archlang
 from archlang.plan.check import check_text
 from archlang.resolve import library
-from archlang.syntax.tree import Extern
+from archlang.syntax.tree import Extern, InputParameter
+from archlang.types import CONSTRUCTORS
 from tests.extras import skip_without_extra
 from tests.shipped_models import drawn_fields
 
@@ -45,3 +46,31 @@ def test_a_block_has_an_example_that_has_no_mistake_and_runs_forward_and_backwar
     leaves = [*module.parameters(), *(field for field in fields if field.requires_grad)]
     gradients = torch.autograd.grad(result.square().sum() + module.ponder, leaves, allow_unused=True)
     assert any(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients)
+
+
+each_extern = pytest.mark.parametrize("extern", BLOCKS.values(), ids=BLOCKS)
+
+
+@each_extern
+def test_documentation_starts_with_one_sentence(extern: Extern) -> None:
+    first, *rest = extern.documentation
+    assert first.strip().endswith(".")
+    assert not rest or not rest[0].strip()
+
+
+@each_extern
+def test_every_input_has_a_reads_clause(extern: Extern) -> None:
+    assert [clause.input for clause in extern.reads] == [parameter.name for parameter in extern.signature.inputs]
+
+
+@each_extern
+def test_a_symbol_lists_its_values(extern: Extern) -> None:
+    conditions = [str(condition) for condition in extern.signature.where]
+    for static in extern.signature.statics:
+        if static.kind == "symbol":
+            assert any(f"'{static.name}'" in condition and "operator='in'" in condition for condition in conditions)
+
+
+def test_inputs_have_types_that_exist() -> None:
+    inputs: list[InputParameter] = [parameter for extern in BLOCKS.values() for parameter in extern.signature.inputs]
+    assert {parameter.type.name for parameter in inputs} <= {*CONSTRUCTORS, "data"}

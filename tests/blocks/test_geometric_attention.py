@@ -8,11 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.kernels import nearest_match as kernel
-from archlang.backend.kernels.plain_geometric import nearest_match
+from archlang.backend.kernels.nearest_match import nearest_match
 from archlang.blocks.geometric_attention import GeometricAttention
 from tests.blocks.conftest import agree
-from tests.closeness import close, same_gradients
+from tests.closeness import close
 
 plain = partial(
     GeometricAttention, heads=2, normalised=False, key_dropout=0.0, output_dropout=0.0, head_dim=0, causal=False,
@@ -135,19 +134,6 @@ def test_dropout_is_on_the_keys_and_not_on_the_weights() -> None:
     possible = {round(weight, 9) for weight in torch.sigmoid(logits).tolist()}
     assert len(seen) > 20
     assert seen <= possible
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("normalised", [False, True])
-def test_many_keys_have_the_weights_and_gradients_of_the_plain_form(
-    normalised: bool, causal: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    block = geometric(heads=3, head_dim=4, normalised=normalised, causal=causal).double()
-    x = torch.randn(3, 70, 8, dtype=torch.float64, requires_grad=True)
-    mask = torch.arange(70) < torch.tensor([70, 5, 1])[:, None]
-    fast = block.weights(x, x, mask_m=mask)
-    monkeypatch.setattr(kernel, "needs_plain_form", lambda: True)
-    same_gradients(fast, block.weights(x, x, mask_m=mask), [x, *block.parameters()])
 
 
 def test_half_precision_on_a_cpu_keeps_single_precision_sums_for_short_sequences() -> None:

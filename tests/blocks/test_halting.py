@@ -1,16 +1,21 @@
-"""Halting loops against a program for single samples in plain numbers, and their properties."""
+"""Halting loops against programs for single samples in plain numbers, and their properties."""
 
 import math
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.blocks.act import Act
+from archlang.blocks.bernoulli_halt import BernoulliHalt, Trials
 from archlang.blocks.halting import GlobalHalt, TokenHalt
-from tests.closeness import same_gradients
+from tests.closeness import close, same_gradients
+from tests.shipped_models import load_page
 
 Body = Callable[[Tensor, Tensor], Tensor]
 
@@ -150,3 +155,155 @@ def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     assert tallies[-1].mixture.equal(h)
     assert tallies[-1].ponder.eq(0).all()
     assert not tallies[-1].accepted.any()
+
+
+act = partial(Act, variant="graves", epsilon=0.01, ponder="code", d=4)
+
+
+def slow_column(block: Act, states: list[Tensor], variant: str, limit: int) -> tuple[Tensor, Tensor, int]:
+    """Returns the result, the remainder and the steps of a column from its states at all steps."""
+    spent, out = torch.zeros(()), torch.zeros_like(states[0])
+    for step in range(1, limit + 1):
+        p = 1 / (1 + torch.exp(-(block.halt.weight[0] @ states[step - 1] + block.halt.bias[0])))
+        halts = bool(spent + p > block.threshold) or (variant == "graves" and step == limit)
+        weight = 1 - spent if halts else p
+        out = out + weight * states[step] if variant == "graves" else out * (1 - weight) + weight * states[step]
+        if halts:
+            return out, weight, step
+        spent = spent + p
+    return out, torch.zeros((), dtype=torch.float64), limit
+
+
+@pytest.mark.parametrize("variant", ["graves", "dehghani"])
+@pytest.mark.parametrize("ponder", ["code", "equation"])
+@pytest.mark.parametrize("opening", [-6.0, -1.5, 0.0, 5.0])
+def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: float) -> None:
+    block = act(variant=variant, ponder=ponder).double()
+    block.halt.bias.data.fill_(opening)
+    block.halt.weight.data.mul_(2)
+    states = torch.randn(7, 3, 5, 4, dtype=torch.float64, requires_grad=True)
+    count = iter(range(1, 7))
+    tally = drive(block, lambda *_: states[next(count)], states[0], RAGGED[[0, 1, 3]], 6)[-1]
+    probe = torch.randn(3, 5, 4, dtype=torch.float64)
+    fast = (tally.mixture * probe).sum() + tally.ponder.sum()
+    slow = torch.zeros((), dtype=torch.float64)
+    for b, length in enumerate([5, 2, 0]):
+        remainders = []
+        for i in range(length):
+            out, remainder, steps = slow_column(block, list(states[:, b, i]), variant, 6)
+            torch.testing.assert_close(tally.mixture[b, i], out, atol=1e-10, rtol=1e-10)
+            assert tally.steps[b, i] == steps
+            remainders.append(remainder)
+            slow = slow + (out * probe[b, i]).sum()
+        assert tally.mixture[b, length:].eq(0).all()
+        denominator = 5 if ponder == "code" else max(1, length)
+        cost = sum(remainders, torch.zeros((), dtype=torch.float64)) / denominator
+        torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
+        slow = slow + cost
+    leaves = [states, *block.parameters()]
+    same_gradients(fast, slow, leaves, tolerance=1e-9)
+
+
+def test_halted_columns_are_still_transformed() -> None:
+    block = act().double()
+    block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
+    tallies = drive(block, lambda state, _: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
+    steps = tallies[-1].steps
+    assert len(set(steps.flatten().tolist())) > 1
+    close(tallies[-1].state, tallies[0].state + len(tallies) - 1)
+    # Other states of the loop do not change for halted columns.
+    for before, after in pairwise(tallies):
+        assert after.accepted.equal(before.live)
+
+
+@pytest.mark.parametrize("variant", ["graves", "dehghani"])
+def test_half_precision_states_are_summed_in_single_precision(variant: str) -> None:
+    block = act(variant=variant).to(torch.bfloat16)
+    tally = drive(block, lambda state, _: torch.tanh(state), torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
+    assert tally.mixture.dtype == torch.bfloat16
+    assert tally.ponder.dtype == torch.float32
+
+
+def tallies(evaluation: str, chances: Tensor, training: bool = False) -> list[Trials]:
+    """The tallies of a loop whose state is a row of `chances`, [steps b], after each step."""
+    block = BernoulliHalt(evaluation=evaluation).train(training)
+    tally = block.start(torch.zeros(chances.shape[1], 1, dtype=chances.dtype), None)
+    results = []
+    for row in chances:
+        tally = block.advance(tally, row[:, None], None)
+        results.append(tally)
+    return results
+
+
+def test_the_tally_equals_sums_over_the_steps() -> None:
+    chances = torch.rand(5, 3, dtype=torch.float64).requires_grad_()
+    results = tallies("never", chances)
+    actual, expected = list[Tensor](), list[Tensor]()
+    for sample in range(3):
+        λ = chances[:, sample]
+        left = [torch.ones((), dtype=λ.dtype)]
+        for chance in λ:
+            left.append(left[-1] * (1 - chance))
+        p = [λ[t] * left[t] for t in range(5)]
+        for t, tally in enumerate(results):
+            weights = [*p[:t], left[t]]
+            mixture = torch.stack([weight * chance for weight, chance in zip(weights, λ, strict=False)]).sum()
+            ponder = torch.stack([step * weight for step, weight in enumerate(weights, start=1)]).sum()
+            actual += [tally.mixture[sample, 0], tally.ponder[sample], tally.remaining[sample], tally.spent[sample]]
+            expected += [mixture, ponder, left[t], torch.stack(p[: t + 1]).sum()]
+    same_gradients(torch.stack(actual), torch.stack(expected), [chances])
+
+
+def test_training_takes_all_steps_and_the_median_those_with_half_of_the_probability() -> None:
+    chances = torch.tensor([[0.6, 0.1, 0.3], [0.0, 0.5, 0.3], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]])
+    assert tallies("median", chances)[-1].steps.tolist() == [1, 2, 2]
+    assert tallies("median", chances, training=True)[-1].steps.tolist() == [4, 4, 4]
+    assert tallies("never", chances)[-1].steps.tolist() == [4, 4, 4]
+
+
+def test_drawn_steps_follow_the_distribution() -> None:
+    torch.manual_seed(0)
+    chances = torch.tensor([0.2, 0.5, 0.0, 0.3])[:, None].expand(4, 20_000)
+    steps = tallies("drawn", chances)[-1].steps
+    shares = torch.bincount(steps, minlength=5)[1:] / len(steps)
+    torch.testing.assert_close(shares, torch.tensor([0.2, 0.4, 0.0, 0.4]), atol=0.015, rtol=0)
+
+
+# PonderNet
+
+
+def pondernet(**statics: object) -> Architecture:
+    sizes = {"vocab": 2, "classes": 2, "slots": 5, "width": 4, "steps": 6, **statics}
+    return load_page("pondernet", "pondernet", **sizes)
+
+
+@pytest.mark.parametrize("divergence", ["equation", "code"])
+def test_the_divergence_of_pondernet_is_zero_for_the_distribution_of_its_prior(divergence: str) -> None:
+    module = pondernet(steps=400, prior=0.2, divergence=divergence).train()
+    with torch.no_grad():
+        module.pondering.linear.weight.zero_()
+        module.pondering.linear.bias.fill_(math.log(0.2 / 0.8))
+    module(torch.tensor([[0, 1, 1]]))
+    torch.testing.assert_close(module.losses["halting"], torch.zeros(()), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("divergence", ["equation", "code"])
+def test_pondernet_stays_finite_if_it_halts_for_sure(divergence: str) -> None:
+    module = pondernet(divergence=divergence).train()
+    with torch.no_grad():
+        module.pondering.linear.bias.fill_(80)
+    with module.keeping_steps() as steps:
+        module(torch.tensor([[0, 1, 1]]))
+    objective = module.losses["halting"] + torch.stack(steps.values).sum()
+    gradients = torch.autograd.grad(objective, list(module.parameters()))
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+
+
+def test_pondernet_draws_its_steps_in_evaluation_only() -> None:
+    x = torch.zeros(64, 3, dtype=torch.int64)
+    module = pondernet(steps=9).train()
+    module(x)
+    assert module.mean_depth == 9
+    module.eval()(x)
+    assert module.sample_depth is not None
+    assert len({*module.sample_depth.tolist()}) > 2

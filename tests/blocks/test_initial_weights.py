@@ -12,10 +12,9 @@ from archlang.blocks.linear import Linear
 from archlang.blocks.pointer_unit import DotScore
 from archlang.blocks.recurrent import Lstm
 from archlang.blocks.relational_read import RelationalRead
-from tests.blocks.test_act import act
 from tests.blocks.test_attention import attention
 from tests.blocks.test_geometric_attention import plain as geometric
-from tests.blocks.test_halting import global_halt
+from tests.blocks.test_halting import act, global_halt
 from tests.blocks.test_relative_attention import relative
 from tests.blocks.test_vectors import feedforward
 

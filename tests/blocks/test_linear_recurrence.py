@@ -44,13 +44,12 @@ def recurrence_step(s: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def slow(
-    step: Step, scale: float, *inputs: Tensor, state: Tensor | None = None, mask_n: Tensor | None = None,
-    readout: str = "outputs",
-) -> Tensor:  # fmt: skip
+    step: Step, scale: float, *inputs: Tensor, state: Tensor | None = None, mask_n: Tensor | None = None
+) -> Tensor:
     """Follows the equations of a recurrence; `mask_n` is true at real positions."""
-    samples, lasts = [], []
+    samples = []
     for row in range(len(inputs[0])):
-        heads, ends = [], []
+        heads = []
         for head in range(HEADS):
             s = torch.zeros(K, V, dtype=inputs[0].dtype)
             if state is not None:
@@ -64,10 +63,8 @@ def slow(
                 s = step(s, own, head) if step is retention_step else step(s, own)
                 ys.append(scale * s.T @ own[0])
             heads.append(torch.stack(ys))
-            ends.append(s)
         samples.append(torch.cat(heads, -1))
-        lasts.append(torch.cat(ends, -1))
-    return torch.stack(samples if readout == "outputs" else lasts)
+    return torch.stack(samples)
 
 
 def drawn(*widths: int, n: int = 7) -> list[Tensor]:
@@ -137,10 +134,3 @@ def test_a_recurrence_begins_with_its_state(strength: float, mask: Tensor | None
         return slow(recurrence_step, 1.0, *inputs[:-1], state=inputs[-1], mask_n=mask_n)
 
     agree(blocks.LinearRecurrence(heads=HEADS, d=D, e=E), by_position, *inputs, state, mask_n=mask)
-
-    def last(*inputs: Tensor, mask_n: Tensor | None) -> Tensor:
-        *terms, state = (inputs[0], *inputs)
-        return slow(recurrence_step, 1.0, *terms, state=state, mask_n=mask_n, readout="state")
-
-    inputs = [x.detach() for x in inputs[1:]]
-    agree(blocks.LinearRecurrenceState(heads=HEADS, d=D, e=E), last, *inputs, state.detach(), mask_n=mask)

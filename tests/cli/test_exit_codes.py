@@ -10,7 +10,7 @@ import pytest
 
 from archlang.errors import MachineError
 from archlang.export import mistakes as export_mistakes
-from archlang.reports import mistakes as page_mistakes
+from archlang.reports.files import library_missing
 from tests.cli.conftest import GOOD, MODEL, TINY, Command
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
@@ -136,9 +136,7 @@ def test_a_fault_of_the_machine_writes_nothing_and_is_not_called_damage(
 
 
 @pytest.mark.parametrize(
-    "error",
-    [export_mistakes.packages_missing(["onnx"]), page_mistakes.library_missing("pictures", "resvg")],
-    ids=["export", "pages"],
+    "error", [export_mistakes.packages_missing(["onnx"]), library_missing("pictures", "resvg")], ids=["export", "pages"]
 )
 def test_a_missing_package_is_the_fault_of_the_machine(error: Exception) -> None:
     assert isinstance(error, MachineError)

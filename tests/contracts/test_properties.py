@@ -3,16 +3,33 @@
 The blocks of the pages of errors (`test_pages`) are not repeated here."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from archlang.contracts import Verdict
-from tests.contracts.conftest import TOYS, Judge
+from archlang.contracts import Verdict, hold, program_blocks
+from archlang.plugins import Plugins
 
+Judge = Callable[[str], dict[str, Verdict]]
+TOYS = Path(__file__).with_name("toys.py")
 SEQUENCE = 'extern block toy(x: seq[n, d]) -> seq[n, d] reads x {manner} {clauses} python "toys:{name}"\n'
 VECTOR = 'extern block toy(x: seq[n, d]) -> vec[d] reads x {manner} {clauses} python "toys:{name}"\n'
 LONGER = 'extern block toy(x: seq[n, d]) -> seq[n + 1, d] reads x {manner} {clauses} python "toys:{name}"\n'
 HALTING = 'extern block toy(state: seq[n, d]) -> prob[n] reads state {manner} {clauses} python "toys:{name}"\n'
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    """Returns the verdicts of the only block of a program, by property; its class is in toys.py."""
+
+    def judge(text: str) -> dict[str, Verdict]:
+        file = tmp_path / "toy.arch"
+        file.write_text(text, encoding="utf-8")
+        (block,) = program_blocks(file)
+        return {verdict.property: verdict for verdict in hold(block, plugins=Plugins.read([TOYS]))}
+
+    return judge
 
 
 def program(name: str, manner: str = "full", clauses: str = "", signature: str = SEQUENCE) -> str:

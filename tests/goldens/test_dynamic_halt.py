@@ -186,18 +186,14 @@ def test_layers(golden: Golden) -> None:
 
 # Encoders
 
-TRANSFORMER = """
-model encode[heads: int, ff: int, layers: int, head_dim: int, causal: bool](x: seq[n, d]) -> vec[d] {{
-    return {framed} |> transformer_layers[heads, ff, layers, head_dim, causal] |> {pool}
+ENCODER = """
+model encode[heads: int, ff: int, layers: int, head_dim: int, causal: bool{declared}](x: seq[n, d]) -> vec[d] {{
+    return {framed} |> {kind}_layers[heads, ff, layers, head_dim{statics}, causal] |> {pool}
 }}
 """
-UNIVERSAL = """
-model encode[
-    heads: int, ff: int, depth: int, head_dim: int, gated: bool, transition: bool, global: bool, causal: bool](
-    x: seq[n, d]) -> vec[d] {{
-    return {framed} |> universal_layers[heads, ff, depth, head_dim, gated, transition, global, causal] |> {pool}
-}}
-"""
+OF_UNIVERSAL = {
+    "declared": ", gated: bool, transition: bool, global: bool", "statics": ", gated, transition, global",
+}  # fmt: skip
 
 
 def probabilities_of(module: Architecture) -> list[Tensor]:
@@ -216,55 +212,57 @@ def framed(golden: Golden) -> tuple[str, Weights]:
     return "start_end(x)", {"start_end.start": "p.start", "start_end.end": "p.end"}
 
 
-def objective(golden: Golden, sequence: Tensor | None, pooled: Tensor | None, ponder: Tensor | None) -> Tensor:
+def compare_objective(
+    golden: Golden, sequence: Tensor | None, pooled: Tensor | None, ponder: Tensor | None = None
+) -> None:
+    """Compares the sum of weighted results and the ponder, and its gradients."""
     total = torch.zeros((), dtype=golden.dtype)
     if sequence is not None:
-        mask = golden["out.mask"].bool()
-        total = total + (sequence * golden["obj.r_seq"])[mask].sum()
+        total = total + (sequence * golden["obj.r_seq"])[golden["out.mask"].bool()].sum()
     if pooled is not None:
         total = total + (pooled * golden["obj.r_glob"]).sum()
-    return total if ponder is None else total + ponder.sum()
-
-
-@pytest.mark.goldens("halt", "b_transformer_*")
-def test_transformers(golden: Golden) -> None:
-    begin, weights = framed(golden)
-    pool = POOL[str(golden.arrays["cfg.pooling"])]
-    layers = golden.number("cfg.layers")
-    for index in range(layers):
-        weights |= plain_layer(golden, f"transformer_layers.stack.{index}.halting_layer", f"layer{index}.")
-    text = page("dynamic_halt") + TRANSFORMER.format(framed=begin, pool=pool)
-    x = golden["in.x"]
-    statics = {**sizes(golden, "layer0."), "d": x.shape[-1], "layers": layers, "causal": flag(golden, "causal")}
-    program = Program(text, golden, weights, "encode", **statics)
-    calls = watch(program.module.get_submodule(pool))
-    pooled = program(x, x=golden["in.lengths"])
-    sequence = calls.inputs[0][0]
-    close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
-    close(golden, pooled, "out.global")
-    total = objective(golden, sequence, pooled, None)
+    if ponder is not None:
+        total = total + ponder.sum()
     relatively_close(golden, total[None], "obj.value", SUM)
     gradients_close(golden, total)
 
 
+def encoder(golden: Golden, kind: str, weights: Weights, **more: Any) -> tuple[Program, str]:  # Any: statics
+    """Returns an encoder, and the block that pools its sequence."""
+    begin, framing = framed(golden)
+    pool = POOL[str(golden.arrays["cfg.pooling"])]
+    words = OF_UNIVERSAL if kind == "universal" else dict.fromkeys(OF_UNIVERSAL, "")
+    text = page("dynamic_halt") + ENCODER.format(framed=begin, kind=kind, pool=pool, **words)
+    layers, causal = golden.number("cfg.layers"), flag(golden, "causal")
+    statics = {"d": golden["in.x"].shape[-1], "layers": layers, "causal": causal, **more}
+    return Program(text, golden, weights | framing, "encode", **statics), pool
+
+
+@pytest.mark.goldens("halt", "b_transformer_*")
+def test_transformers(golden: Golden) -> None:
+    weights: Weights = {}
+    for index in range(golden.number("cfg.layers")):
+        weights |= plain_layer(golden, f"transformer_layers.stack.{index}.halting_layer", f"layer{index}.")
+    program, pool = encoder(golden, "transformer", weights, **sizes(golden, "layer0."))
+    calls = watch(program.module.get_submodule(pool))
+    pooled = program(golden["in.x"], x=golden["in.lengths"])
+    sequence = calls.inputs[0][0]
+    close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
+    close(golden, pooled, "out.global")
+    compare_objective(golden, sequence, pooled)
+
+
 @pytest.mark.goldens("halt", "c_*", "d_*", "e_*")
 def test_universal_transformers_that_halt(golden: Golden) -> None:
-    begin, weights = framed(golden)
-    pool = POOL[str(golden.arrays["cfg.pooling"])]
     halt = "global_halt" if flag(golden, "global_halt") else "token_halt"
-    weights |= plain_layer(golden, "universal_layers.halting_layer", "layer.")
+    weights = plain_layer(golden, "universal_layers.halting_layer", "layer.")
     weights |= maps(f"universal_layers.{halt}", "halt")
-    text = page("dynamic_halt") + UNIVERSAL.format(framed=begin, pool=pool)
-    x = golden["in.x"]
-    statics = {
-        **sizes(golden, "layer."), "d": x.shape[-1], "depth": golden.number("cfg.layers"),
-        "gated": flag(golden, "gated"), "transition": flag(golden, "transition_based_halt"),
-        "global": flag(golden, "global_halt"), "causal": flag(golden, "causal"),
-    }  # fmt: skip
-    program = Program(text, golden, weights, "encode", **statics)
+    flags = {"gated": "gated", "transition": "transition_based_halt", "global": "global_halt"}
+    statics = {name: flag(golden, theirs) for name, theirs in flags.items()}
+    program, pool = encoder(golden, "universal", weights, **sizes(golden, "layer."), **statics)
     module = program.module
     calls, runs, probabilities = watch(module.get_submodule(pool)), watch_tallies(module), probabilities_of(module)
-    pooled, ponder = run(program, x, x=golden["in.lengths"])
+    pooled, ponder = run(program, golden["in.x"], x=golden["in.lengths"])
     sequence, ((*_, last),) = calls.inputs[0][0], runs
     close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
     close(golden, pooled, "out.global")
@@ -279,9 +277,7 @@ def test_universal_transformers_that_halt(golden: Golden) -> None:
         known = row.isfinite()
         torch.testing.assert_close(probability[known], row[known], atol=TOLERANCE, rtol=0)
     assert expected[len(probabilities) :].isnan().all() or len(probabilities) >= len(expected) - 1
-    total = objective(golden, sequence, pooled, ponder)
-    relatively_close(golden, total[None], "obj.value", SUM)
-    gradients_close(golden, total)
+    compare_objective(golden, sequence, pooled, ponder)
 
 
 # Bottlenecks
@@ -352,9 +348,7 @@ def test_bottlenecks(golden: Golden) -> None:
         calls = golden.number("out.halt_calls")
         assert calls - len(runs) <= len(probabilities) <= calls
     close(golden, pooled, "out.global")
-    value = objective(golden, sequence, pooled, ponder if halts else None)
-    relatively_close(golden, value[None], "obj.value", SUM)
-    gradients_close(golden, value)
+    compare_objective(golden, sequence, pooled, ponder if halts else None)
 
 
 # Classifiers and language models

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
+from archlang.errors import ProgramError
 from archlang.errors.log import DiagnosticLog
 from archlang.graph.graph import Graph
-from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.model_graphs import ModelGraphs, model_graph
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.resolve.resolve import load_file
 
@@ -63,3 +66,11 @@ def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
     assert first is second
     assert library != first
     assert other != library
+
+
+def test_a_block_without_a_recipe_names_the_sizes_that_it_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "b.arch"
+    loop = "y = scan v in h carry m { m <- m\n emit sum(head_columns(v) * m) }"
+    file.write_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ m = constant[d, d]()\n {loop}\n return y }}\n")
+    with pytest.raises(ProgramError, match="`b` needs `d`, which only a task or a static sets"):
+        model_graph(load_file(file), "b", {})

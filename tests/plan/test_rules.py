@@ -154,8 +154,6 @@ def claiming(at: str, lines: str = VARIED, task: str = "ctl") -> str:
 @pytest.mark.parametrize(
     ("text", "code", "place"),
     [
-        (recipe("batch = 8", VARIED, "kinds", "ctl[order = sideways]"), "E0304", "sideways"),
-        (recipe("batch = 8", "vary model.kind in [relu, gelu]", "kinds[8, tanh]"), "E0304", "tanh"),
         (claiming("task.order = sideways"), "E0304", "sideways"),
         (claiming("train.schedule = sine"), "E0304", "sine"),
         (claiming("model.kind = rleu"), "E0304", "rleu"),

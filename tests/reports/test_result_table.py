@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
-from archlang.reports.result_table import ResultTable
-from archlang.reports.table_formats import TEXT_FORMATS, json_table, latex, markdown, terminal_table
+from archlang.reports.result_table import TEXT_FORMATS, ResultTable, json_table, latex, markdown, terminal_table
 from archlang.train.runs.table import CellResult, TimeSpent
 
 ROWS = (TableRow("NDR", "ndr"), TableRow("Trans|former", "plain"), TableRow("DNC", None, "no such block"))

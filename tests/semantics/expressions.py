@@ -288,8 +288,6 @@ class Expressions:
             f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
         ]  # fmt: skip
-        if not self.style.causal:
-            options += [f"({x} + mean(linear_recurrence_state[2]({key}, {x}, {rest})))"] * 2
         return Value(self.chance.choice(options), kind)
 
     def pairs(self, query: str, keys: str, heads: str, is_own: bool, depth: int) -> str:

@@ -39,8 +39,6 @@ def mistakes(text: str) -> tuple[Diagnostic, ...]:
         ("linear[2 * d](norm(h))", "return linear[2 * d](norm(h))"),
         ("norm(\n        h)", "return norm(\n        h)"),
         ("a", "return a"),
-        ("repeat 2 { norm(a) }", "repeat 2 { a <- norm(a) }"),
-        ("y = scan v in a { norm(v) }", "y = scan v in a { emit norm(v) }"),
         ("repeat 2 { a <-- norm(a) }", "repeat 2 { a <- norm(a) }"),
         ("return h -- norm(h)", "return h - norm(h)"),
         ("return linear[k(h)", "return linear[k](h)"),
@@ -57,12 +55,6 @@ def test_the_edit_of_a_half_written_statement_completes_it(half: str, whole: str
 def test_the_lines_after_such_a_form_are_read(line: str) -> None:
     first, second = mistakes(in_block(f"{line}\n    a = * h\n    return a"))
     assert (first.span.line, second.span.line) == (3, 4)
-
-
-@pytest.mark.parametrize(("statics", "is_safe"), [("4 causal = true", True), ("drop out = 0.1", False)])
-def test_the_edit_of_a_lost_comma_is_safe_only_after_what_is_no_word(statics: str, is_safe: bool) -> None:
-    (mistake,) = mistakes(in_block(f"return f[{statics}](h)"))
-    assert mistake.is_safe == is_safe
 
 
 def test_a_list_in_braces_is_one_mistake() -> None:

@@ -69,14 +69,10 @@ def test_a_block_may_have_values_with_the_names_of_lines() -> None:
             RECIPE.replace("}", "    test.accuracy = 1.0\n}"),
             'write `claim test.accuracy = … from "…"` for a published result',
         ),
-        (RECIPE.replace("}", "    test model.d: 4\n}"), "write `=`"),
+        (RECIPE.replace("}", "    test model.d: 4\n}"), "write `=` in place of `:`"),
         (
             BLOCK.replace("return norm(h)", "return h, h"),
             "`return` takes one value: join several, as in `return concat(a, b)`",
-        ),
-        (
-            BLOCK.replace("return norm(h)", "use archlang.models.panm\n    return h"),
-            "move the line `use` to the beginning of the file",
         ),
     ],
 )

@@ -37,12 +37,12 @@ def test_a_value_is_missing() -> None:
 
 def test_a_value_is_missing_at_the_end_of_a_line() -> None:
     assert in_block("a =\n    b = h") == lines(
-        "error[E0101]: expected a value after `=`, found the next statement",
+        "error[E0101]: expected a value after `=`, found the next line",
         " --> x.arch:2:7",
         "2 |     a =",
         "  |       ^ a value is missing",
         "3 |     b = h",
-        "  |     - the next statement begins here",
+        "  |     - the next line begins here",
         "  help: write a value after `=`, or delete `=`",
     )
 
@@ -70,14 +70,14 @@ def test_an_unfinished_line_is_the_place_of_the_mistake(line: str, sign: str, fo
         return  # a loop is a value there
     (mistake,) = mistakes(f"block b(h: s) -> s {{\n    {line}\n    {following}\n}}")
     assert (mistake.span.line, mistake.span.text) == (2, sign)
-    assert mistake.message == f"expected a value after `{sign}`, found the next statement"
+    assert mistake.message == f"expected a value after `{sign}`, found the next line"
 
 
 @pytest.mark.parametrize(("line", "sign"), [("return", "return"), ("y = h *", "*"), ("h <-", "<-")])
 def test_an_unfinished_line_at_the_end_of_a_body_is_the_place_of_the_mistake(line: str, sign: str) -> None:
     (mistake,) = mistakes(f"block b(h: s) -> s {{\n    {line}\n}}")
     assert (mistake.span.line, mistake.span.text) == (2, sign)
-    assert mistake.message == f"expected a value after `{sign}`, found `}}`"
+    assert mistake.message == f"expected a value after `{sign}`, found the next line"
 
 
 def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:

@@ -221,14 +221,14 @@ def test_a_header_that_breaks_off_before_its_bracket_is_one_mistake() -> None:
 
 
 @pytest.mark.parametrize("half", ["claims", "claims 1,", "claims 1 ±", "claims median", "claims 1 from"])
-def test_a_row_whose_numbers_break_off_is_a_row(half: str) -> None:
+def test_a_row_whose_numbers_break_off_costs_no_other_line(half: str) -> None:
     row = f'    row "A" a at model.d = 3 {half}\n'
     text = f'table t {{\n    column "C" test.loss\n{row}    column "B" test.accuracy\n}}\n'
     assert places(text) == ["E0101:3"]
     program, _ = parse_tolerantly(Source("x.arch", text))
     (table,) = program.items
     assert isinstance(table, Table)
-    assert [type(part).__name__ for part in table.parts if not isinstance(part, Missing)] == ["Column", "Row", "Column"]
+    assert [type(part).__name__ for part in table.parts if not isinstance(part, Missing)] == ["Column", "Column"]
 
 
 def test_the_numbers_of_a_row_without_a_recipe_break_off() -> None:

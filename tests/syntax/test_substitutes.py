@@ -64,7 +64,7 @@ def test_an_else_without_the_brace_before_it_keeps_its_branch(word: str, before:
 @pytest.mark.parametrize("header", ["a", "fi a", "ifa", "a and not a", "iff (a)"])
 def test_an_if_whose_word_is_missing_keeps_its_branches(header: str) -> None:
     statements, (mistake,) = read(f"    {header} {{\n        u = h\n    }} else {{\n        u = relu(h)\n    }}\n")
-    assert mistake.span.text in (header, header.split()[0])
+    assert mistake.span.line == 2
     (branch, _) = statements
     assert isinstance(branch, If)
     assert isinstance(branch.test, Missing)

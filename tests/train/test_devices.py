@@ -102,6 +102,8 @@ def test_a_lost_process_is_a_fault_of_the_surroundings_that_names_rank_and_host(
     with pytest.raises(RunMachineError, match=r"rank 3 on .* lost the others: Connection closed by peer") as error:
         failing("[/pytorch/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:7555. GLHF!")
     assert "it resumes from the last checkpoint" in error.value.remedy
+    with pytest.raises(RunMachineError, match=r"rank 3 on .* lost the others: Application timeout"):
+        failing("Application timeout caused pair closure")
     with pytest.raises(RuntimeError, match="a fault of another kind"):
         failing("a fault of another kind")
 

@@ -233,7 +233,7 @@ def test_processes_stop_after_the_same_step_if_one_of_them_is_asked(alone: Path,
 def test_a_process_that_waits_too_long_for_another_names_itself_and_its_host(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     code, errors = train_with_signal(tmp_path, signal.SIGSTOP)
-    assert code == 71
+    assert code == 71, errors
     assert f"the process of rank 0 on {socket.gethostname()} lost the others: " in errors
     assert "it resumes from the last checkpoint" in errors
 

@@ -95,7 +95,7 @@ def decode(
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         if limit < 0:
-            raise mistakes.negative_limit(limit)
+            raise mistakes.not_in_bounds("limit", limit, 0, torch.inf)
         steps = limit
     elif end is not None:
         steps = LIMIT

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.kernels.derivatives import plain_gradients
-from archlang.backend.kernels.plain_geometric import plain_weights
+from archlang.backend.kernels.nearest_match import plain_weights
 from archlang.backend.runtime.stacking import in_one_batch
 
 # Queries of a program and distances of a chunk. A window of keys has twice as many rows, a power of two. On an H200, 32

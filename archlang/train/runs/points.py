@@ -114,13 +114,11 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
         try:
             with stop.at(point.deadline):
                 ends = _train(point, stop)
-        except SystemExit as error:
-            failure = failure_of(error)
-            if failure is None:
+        except (Exception, SystemExit) as error:
+            end = error if isinstance(error, ArchlangError) else failure_of(error) or error
+            if isinstance(end, SystemExit):
                 raise
-            ends = [failure] * (1 + len(point.other_seeds))
-        except Exception as error:
-            ends = [error] * (1 + len(point.other_seeds))
+            ends = [end] * (1 + len(point.other_seeds))
     messages = tuple(dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)))
     seconds = time.perf_counter() - begun
     first, *others = (_result(run, seconds, end) for run, end in zip((point, *point.other_seeds), ends, strict=True))
@@ -141,15 +139,6 @@ def _result(point: Point, seconds: float, end: Result | Exception) -> PointResul
         return PointResult(point, seconds, end.stopped)
     is_elsewhere = isinstance(end, mistakes.FolderInUse)
     is_of_machine = not is_elsewhere and machine_error(end) is not None
-    return PointResult(
-        point, seconds, error=_error_message(end), is_of_machine=is_of_machine, is_elsewhere=is_elsewhere
-    )
-
-
-def _error_message(end: Exception) -> str:
-    match end:
-        case ArchlangError():
-            return str(getattr(end, "message", end))
-        case Exception() if (failure := failure_of(end)) is not None:
-            return failure.message
-    return "".join(traceback.format_exception_only(end)).strip()
+    of_python = "".join(traceback.format_exception_only(end)).strip()
+    error = str(getattr(end, "message", end)) if isinstance(end, ArchlangError) else of_python
+    return PointResult(point, seconds, error=error, is_of_machine=is_of_machine, is_elsewhere=is_elsewhere)

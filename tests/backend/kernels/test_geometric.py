@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.backend.kernels.plain_geometric import nearest_match
+from archlang.backend.kernels.nearest_match import nearest_match
 from archlang.blocks.attention import split_heads
 from tests.blocks.test_geometric_attention import plain as plain_block
 
@@ -61,7 +61,7 @@ def both(
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("n", "c"), [(1, 16), (2, 16), (5, 40), (31, 16), (33, 64), (77, 16), (100, 128)])
+@pytest.mark.parametrize(("n", "c"), [(1, 16), (2, 16), (5, 40), (31, 16), (33, 64), (66, 16), (35, 128)])
 def test_the_kernel_equals_the_plain_form(n: int, c: int, causal: bool) -> None:
     for expected, actual in both(drawn(n, n, c), None, causal, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
@@ -69,8 +69,8 @@ def test_the_kernel_equals_the_plain_form(n: int, c: int, causal: bool) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_padded_keys_are_ignored_in_ragged_batches(causal: bool) -> None:
-    mask = torch.arange(45) < torch.tensor([45, 17])[:, None]
-    for expected, actual in both(drawn(45, 45, 16), mask, causal, 0, torch.float32):
+    mask = torch.arange(35) < torch.tensor([35, 17])[:, None]
+    for expected, actual in both(drawn(35, 35, 16), mask, causal, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-5)
 
 
@@ -100,7 +100,7 @@ def test_queries_may_have_positions_after_the_keys() -> None:
 
 
 def test_large_logits_end_the_loop_early_with_equal_results() -> None:
-    for expected, actual in both(drawn(90, 90, 16, strength=40.0), None, False, 0, torch.float32):
+    for expected, actual in both(drawn(66, 66, 16, strength=40.0), None, False, 0, torch.float32):
         torch.testing.assert_close(actual, expected, atol=2e-3, rtol=1e-4)
 
 
@@ -118,7 +118,7 @@ def test_half_precision_inputs_are_computed_in_single_precision(dtype: torch.dty
 
 
 def test_weights_sum_to_at_most_one() -> None:
-    q, k, v, left, right = (tensor.float().to(DEVICE) for tensor in drawn(60, 60, 16))
+    q, k, v, left, right = (tensor.float().to(DEVICE) for tensor in drawn(40, 40, 16))
     _, total = geometric_attention(q, k, v, left, right)
     assert float(total.max()) <= 1 + 1e-6
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.runtime.experts import Experts
+from archlang.export.formats import trace
 from archlang.export.plain.file import plain_module, plain_text
-from archlang.export.traced import trace
 from tests.conftest import Compiled
 from tests.unchecked_shapes import unchecked_shapes
 

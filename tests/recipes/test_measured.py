@@ -1,14 +1,19 @@
-"""The page of the quick recipes has the numbers of the recorded runs."""
+"""The pages of the recipes' results have the numbers of the recorded runs and of the commands that print them."""
 
 import json
 import re
+import shlex
+import sys
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
 
-RESULTS = Path(__file__).parents[2] / "recipes" / "results"
+from archlang.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "recipes" / "results"
 # The recipe of each section of the page, and what its test is over, which tells baselines apart.
 UP_TO_512, UP_TO_1024, FUNCTIONS = [128, 256, 512], [128, 256, 512, 1024], None
 SECTIONS = {
@@ -53,3 +58,27 @@ def test_the_page_of_the_quick_recipes_has_the_recorded_numbers(title: str) -> N
         shown = [[float(number) for number in re.findall(r"[\d.]+", cell)] for cell in row[1:]]
         assert shown == [[pytest.approx(value, abs=0.051) for value in cell] for cell in expected.pop(row[0])]
     assert expected == {}
+
+
+PAGE = RESULTS / "papers.md"
+COMMANDS = re.findall(
+    r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/papers/runs)\n```\n\n(\|.*?)\n\n",
+    PAGE.read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def test_the_page_has_a_section_for_each_record() -> None:
+    assert len(COMMANDS) == PAGE.read_text(encoding="utf-8").count("\n## ") - 3
+
+
+@pytest.mark.parametrize(("command", "table"), COMMANDS, ids=[command.split("/")[-1] for command, _ in COMMANDS])
+def test_a_measured_table_is_that_of_its_records(
+    command: str, table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", [*shlex.split(command), "--format", "markdown"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"{table}\n")

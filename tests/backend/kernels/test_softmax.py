@@ -1,12 +1,19 @@
-"""The softmax over allowed entries: the plain form's weights and derivatives."""
+"""The softmax over allowed entries, attention by it, lower triangles, and gradients that are differentiated again."""
+
+from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend.kernels import masked_softmax as module
+from archlang.backend.kernels import softmax_attention
+from archlang.backend.kernels.derivatives import plain_gradients
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
-from tests.closeness import close
+from archlang.backend.kernels.softmax_attention import DerivativeError, scaled_dot_product_attention
+from archlang.backend.kernels.triangle import lower_triangle
+from tests.closeness import close, same_gradients
 
 NO_GPU = not torch.cuda.is_available()
 CAUSAL = torch.ones(4, 4, dtype=torch.bool).tril()
@@ -32,10 +39,7 @@ def test_weights_and_gradients_are_those_of_the_plain_form_bit_for_bit(allowed: 
     assert plain.grad_fn is not None
     assert weights.grad_fn is not None
     assert plain.grad_fn.name() != weights.grad_fn.name()
-    assert torch.equal(weights, plain)
-    gradient = torch.randn_like(weights)
-    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
-    assert torch.equal(ours, plainly)
+    same_gradients(weights, plain, [logits], tolerance=0)
 
 
 def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: Tensor) -> None:
@@ -67,11 +71,7 @@ def test_types_under_autocast_are_those_of_the_plain_form(device: str) -> None:
     logits, allowed = scores(torch.bfloat16).detach().to(device).requires_grad_(), CAUSAL.to(device)
     with torch.autocast(device, torch.bfloat16):
         weights, plain = masked_softmax(logits, allowed), module._plainly(logits, ~allowed, -1)
-    assert weights.dtype == plain.dtype
-    gradient = torch.randn_like(weights)
-    ours, plainly = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, plain))
-    assert ours.dtype == torch.bfloat16
-    close(ours, plainly)
+    same_gradients(weights, plain, [logits], tolerance=0)
 
 
 @pytest.mark.parametrize("first_row", [-1, 0, 7, 20])
@@ -81,10 +81,7 @@ def test_the_softmax_of_rows_up_to_the_diagonal_is_that_with_a_mask(first_row: i
     logits.data[:, :, -1] = torch.nan if first_row < 0 else 0
     allowed = torch.ones(64, columns, dtype=torch.bool).tril(first_row)[:3]
     rows = logits[:, :3]
-    ours, plainly = causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1)
-    assert torch.equal(ours, plainly)
-    gradient = torch.randn_like(ours)
-    assert torch.equal(*(torch.autograd.grad(result, logits, gradient)[0] for result in (ours, plainly)))
+    same_gradients(causal_softmax(rows, first_row), module._plainly(rows, ~allowed, -1), [logits], tolerance=0)
 
 
 @pytest.mark.parametrize("axis", [1, 2])
@@ -92,10 +89,7 @@ def test_a_softmax_over_another_axis_is_that_of_the_transpose(axis: int) -> None
     logits = torch.randn(2, 4, 4, 4, requires_grad=True)
     expected = masked_softmax(logits.transpose(axis, -1), CAUSAL).transpose(axis, -1)
     weights = masked_softmax(logits, CAUSAL.expand_as(logits).transpose(axis, -1), axis)
-    close(weights, expected)
-    gradient = torch.randn_like(weights)
-    ours, transposed = (torch.autograd.grad(result, logits, gradient)[0] for result in (weights, expected))
-    close(ours, transposed)
+    same_gradients(weights, expected, [logits], tolerance=1e-6)
 
 
 def test_a_softmax_over_all_keys_is_torch_s() -> None:
@@ -139,3 +133,107 @@ def test_a_short_row_of_equal_or_infinite_scores_is_torch_s() -> None:
         logits = torch.tensor(scores_of_row).expand(512, 5)
         assert module._has_short_rows(logits, -1)
         torch.testing.assert_close(masked_softmax(logits, None), logits.softmax(-1), atol=1e-7, rtol=0)
+
+
+MASK = torch.tensor([[True] * 4, [True, True, False, False]])[:, None, None]
+OPTIONS: list[tuple[Tensor | None, bool]] = [(None, False), (None, True), (MASK, False)]
+
+
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 1, 4, 2, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    return query, key, value
+
+
+@pytest.mark.parametrize(("mask", "causal"), OPTIONS)
+def test_results_and_gradients_are_those_of_the_fused_kernel(mask: Tensor | None, causal: bool) -> None:
+    leaves = inputs()
+    ours, theirs = (
+        attend(*leaves, attn_mask=mask, is_causal=causal)
+        for attend in (scaled_dot_product_attention, F.scaled_dot_product_attention)
+    )
+    assert theirs.grad_fn is not None
+    assert theirs.grad_fn.name().startswith("ScaledDotProduct")
+    same_gradients(ours, theirs, leaves, tolerance=0)
+
+
+@pytest.mark.parametrize(("mask", "causal"), OPTIONS)
+def test_second_derivatives_are_those_of_numerical_differences(mask: Tensor | None, causal: bool) -> None:
+    query, key, value = inputs()
+    # Two heads of queries for one of keys.
+    leaves = torch.cat((query, 2 * query), 1).detach().requires_grad_(), key, value
+    assert torch.autograd.gradgradcheck(
+        lambda query, key, value: scaled_dot_product_attention(
+            query, key, value, mask, is_causal=causal, scale=0.3, enable_gqa=True
+        ),
+        leaves,
+    )
+
+
+def test_forward_mode_derivatives_are_those_of_numerical_differences() -> None:
+    assert torch.autograd.gradcheck(scaled_dot_product_attention, inputs(), check_forward_ad=True)
+
+
+def test_a_hessian_of_torch_func_is_that_of_numerical_differences() -> None:
+    query, key, value = (leaf.detach()[:1, :, :2] for leaf in inputs())
+
+    def loss(query: Tensor) -> Tensor:
+        return scaled_dot_product_attention(query, key, value).square().sum()
+
+    hessian = torch.func.hessian(loss)(query).reshape(4, 4)
+    step = 1e-5 * torch.eye(4, dtype=torch.float64).view(4, *query.shape)
+    gradient = torch.func.grad(loss)
+    differences = [(gradient(query + change) - gradient(query - change)).flatten() / 2e-5 for change in step]
+    torch.testing.assert_close(hessian, torch.stack(differences), atol=1e-8, rtol=0)
+
+
+def test_without_gradients_nothing_is_saved() -> None:
+    with torch.no_grad():
+        assert scaled_dot_product_attention(*inputs()).grad_fn is None
+
+
+def test_a_second_derivative_of_fused_dropout_is_an_error_with_a_remedy() -> None:
+    query, key, value = inputs()
+    # On the CPU, torch has no fused kernel with dropout.
+    attend = F.scaled_dot_product_attention
+    result = softmax_attention._Fused.apply(query + key + value, query, key, value, None, attend, 0.5)  # type: ignore[no-untyped-call]
+    torch.autograd.grad(result.sum(), query, retain_graph=True)
+    with pytest.raises(DerivativeError, match=r"dropout.*SDPBackend\.MATH"):
+        torch.autograd.grad(result.sum(), query, create_graph=True)
+
+
+@pytest.mark.parametrize("diagonal", [-2, 0, 1, 3, 9])
+def test_a_lower_triangle_is_that_of_torch_with_all_derivatives(diagonal: int) -> None:
+    x = torch.randn(2, 3, 4, 6, dtype=torch.float64).transpose(1, 2).requires_grad_()
+    assert torch.equal(lower_triangle(x, diagonal), x.tril(diagonal))
+    assert torch.autograd.gradcheck(lambda x: lower_triangle(x, diagonal), x)
+    assert torch.autograd.gradgradcheck(lambda x: lower_triangle(x, diagonal), x)
+    (transformed,) = torch.vmap(lambda x: lower_triangle(x, diagonal))(x[None])
+    assert torch.equal(transformed, x.tril(diagonal))
+
+
+def test_a_tensor_that_is_two_inputs_has_a_gradient_for_each() -> None:
+    x = torch.randn(3, requires_grad=True)
+    gradients = plain_gradients(torch.mul, (x, x), (True, True), (torch.ones(3),))
+    for gradient in gradients:
+        assert gradient is not None
+        assert torch.equal(gradient, x)
+
+
+def test_only_required_gradients_are_computed() -> None:
+    x, y = torch.randn(3, requires_grad=True), torch.randn(3)
+    gradient, missing = plain_gradients(torch.mul, (x, y), (True, False), (torch.ones(3),))
+    assert gradient is not None
+    assert torch.equal(gradient, y)
+    assert missing is None
+
+
+def test_an_input_that_a_result_does_not_depend_on_has_the_gradient_zero() -> None:
+    x, y = (torch.randn(3, requires_grad=True) for _ in range(2))
+
+    def first(x: Tensor, y: Tensor) -> Tensor:
+        return 2 * x
+
+    _, zero = plain_gradients(first, (x, y), (True, True), (torch.ones(3),))
+    assert zero is not None
+    assert torch.equal(zero, torch.zeros(3))
