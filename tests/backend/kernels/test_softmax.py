@@ -1,4 +1,4 @@
-"""The softmax over allowed entries, attention by it, lower triangles, and gradients that are differentiated again."""
+"""The softmax over allowed entries, attention by it, and gradients that are differentiated again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from archlang.backend.kernels import softmax_attention
 from archlang.backend.kernels.derivatives import plain_gradients
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import DerivativeError, scaled_dot_product_attention
-from archlang.backend.kernels.triangle import lower_triangle
 from tests.closeness import close, same_gradients
 
 NO_GPU = not torch.cuda.is_available()
@@ -200,16 +199,6 @@ def test_a_second_derivative_of_fused_dropout_is_an_error_with_a_remedy() -> Non
     torch.autograd.grad(result.sum(), query, retain_graph=True)
     with pytest.raises(DerivativeError, match=r"dropout.*SDPBackend\.MATH"):
         torch.autograd.grad(result.sum(), query, create_graph=True)
-
-
-@pytest.mark.parametrize("diagonal", [-2, 0, 1, 3, 9])
-def test_a_lower_triangle_is_that_of_torch_with_all_derivatives(diagonal: int) -> None:
-    x = torch.randn(2, 3, 4, 6, dtype=torch.float64).transpose(1, 2).requires_grad_()
-    assert torch.equal(lower_triangle(x, diagonal), x.tril(diagonal))
-    assert torch.autograd.gradcheck(lambda x: lower_triangle(x, diagonal), x)
-    assert torch.autograd.gradgradcheck(lambda x: lower_triangle(x, diagonal), x)
-    (transformed,) = torch.vmap(lambda x: lower_triangle(x, diagonal))(x[None])
-    assert torch.equal(transformed, x.tril(diagonal))
 
 
 def test_a_tensor_that_is_two_inputs_has_a_gradient_for_each() -> None:
