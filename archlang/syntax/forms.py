@@ -254,6 +254,7 @@ FORMS: tuple[Form, ...] = (
          label="in braces", at="all"),
     Form(_block("return h[:, -1]"), r"\w\[[ \t]*¦:",
          "a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`"),
+    Form(_block("return f[4,, a = true](h)"), r",(?P<comma>[ \t]*¦,)", "delete the second `,`", {"comma": ""}),
     Form(_block("return attention(1)(h)"),
          rf"\b(?P<block>{_PATH})(?P<all>\((?P<statics>[\w.]+(?:,[ \t]*[\w.]+)*)\))¦\(",
          "put statics in square brackets: `{block}[{statics}](…)`", {"all": "[{statics}]"}),
