@@ -8,7 +8,7 @@ from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
 from archlang.errors.source import Span
 from archlang.resolve.resolve import Declaration, ResolvedFile
-from archlang.syntax.tree import Assign, Definition, Experts, Extern, Halting, Item, Let, Loop, Scan
+from archlang.syntax.tree import Assign, Definition, Extern, Item, Let, Loop
 from archlang.syntax.walk import walk
 from archlang.types import Axis
 
@@ -71,18 +71,8 @@ def _hidden(item: Item, offset: int) -> Iterator[Span]:
         if node.target_span is not None and is_around:
             yield node.target_span
         if not _is_in_body(node, offset):
-            yield node.body.span
-            yield from _names_of_head(node)
-
-
-def _names_of_head(loop: Loop) -> Iterator[Span]:
-    """Yields the names that the head of a loop binds for its body."""
-    if isinstance(loop, Scan | Experts):
-        yield loop.variable_span
-    if isinstance(loop, Scan) and loop.before_span is not None:
-        yield loop.before_span
-    if isinstance(loop, Halting) and loop.mixture_span is not None:
-        yield loop.mixture_span
+            start = node.span.start if node.target_span is None else node.target_span.end
+            yield Span(node.span.source, start, node.span.end)
 
 
 def _is_in_body(loop: Loop, offset: int) -> bool:

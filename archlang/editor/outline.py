@@ -1,6 +1,5 @@
 """The outline of a program: its items and their parts, and the lines that an editor can fold."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
@@ -37,13 +36,6 @@ def outline(document: Document) -> tuple[Entry, ...]:
 
 def folds(document: Document) -> tuple[tuple[int, int], ...]:
     """Returns the first and the last line, counted from 0, of each item and loop of several lines."""
-    return tuple(sorted(set(_folds(document))))
-
-
-def _folds(document: Document) -> Iterator[tuple[int, int]]:
-    for item in document.program.items:
-        parts = [node for node in walk(item) if hasattr(node, "body")] if isinstance(item, Definition) else [item]
-        for part in parts:
-            first, last = part.span.line - 1, part.span.source.position(part.span.end)[0] - 1
-            if last > first:
-                yield first, last
+    parts = (node for item in document.program.items for node in walk(item) if node is item or hasattr(node, "body"))
+    lines = {(part.span.line - 1, part.span.source.position(part.span.end)[0] - 1) for part in parts}
+    return tuple(sorted((first, last) for first, last in lines if last > first))

@@ -1,4 +1,4 @@
-"""Lines and columns as editors count them: from 0, and columns in units of UTF-16."""
+"""Lines and columns as editors and browsers count them: from 0, and columns in units of UTF-16."""
 
 from archlang.errors.source import Source, Span
 
@@ -8,19 +8,13 @@ Position = tuple[int, int]
 def position(source: Source, offset: int) -> Position:
     """Returns the line and the column of an offset."""
     line, column = source.position(offset)
-    return line - 1, _units(source.text[offset - column + 1 : offset])
+    return line - 1, units(source.text[offset - column + 1 : offset])
 
 
 def offset(source: Source, line: int, column: int) -> int:
     """Returns the offset of a line and a column, at most that of the line's end."""
     start, end = source.line_bounds(line + 1)
-    text = source.text[start:end].rstrip("\r\n")
-    units = 0
-    for index, character in enumerate(text):
-        if units >= column:
-            return start + index
-        units += _units(character)
-    return start + len(text)
+    return start + characters(source.text[start:end].rstrip("\r\n"), column)
 
 
 def bounds(span: Span) -> tuple[Position, Position]:
@@ -28,5 +22,11 @@ def bounds(span: Span) -> tuple[Position, Position]:
     return position(span.source, span.start), position(span.source, span.end)
 
 
-def _units(text: str) -> int:
+def units(text: str) -> int:
+    """Returns the number of units of UTF-16 of a text."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def characters(text: str, units: int) -> int:
+    """Returns the number of characters that begin within the first units of UTF-16 of a text."""
+    return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "replace"))

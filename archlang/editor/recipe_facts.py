@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
+from archlang.editor.recipe_choices import recipes_of_rows
 from archlang.editor.symbols import Item
 from archlang.errors import Diagnostic
 from archlang.graph.operations import LOSSES
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.resolve.resolve import ResolvedFile
-from archlang.syntax.tree import Recipe, Row, StaticParameter, Table
+from archlang.syntax.tree import Recipe, StaticParameter, Table
 
 # The largest number of groups of a metric that are listed.
 _MOST_GROUPS = 100
@@ -92,8 +93,8 @@ def recipes_of(file: ResolvedFile, item: Recipe | Table | None) -> RecipeFacts:
     none."""
     if isinstance(item, Recipe):
         return RecipeFacts((item,), file)
-    names = [part.recipe or "" for part in item.parts if isinstance(part, Row)] if item is not None else []
-    recipes = [file.recipes[name] for name in dict.fromkeys(names) if name in file.recipes]
+    names = () if item is None else recipes_of_rows(item)
+    recipes = [file.recipes[name] for name in names if name in file.recipes]
     return RecipeFacts(recipes or tuple(file.recipes.values()), file)
 
 

@@ -7,7 +7,6 @@ from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
 from archlang.editor.symbols import Names, Occurrence
 from archlang.errors.source import Span
-from archlang.resolve import library
 from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
 
@@ -66,7 +65,7 @@ def semantic_tokens(document: Document) -> tuple[Token, ...]:
 
 def _of_name(place: Occurrence, span: Span) -> Token:
     symbol = place.symbol
-    is_of_library = symbol.item is not None and symbol.span.source.path.startswith(str(library.PACKAGE))
+    is_of_library = symbol.item is not None and symbol.is_of_library
     return Token(span, _KIND_OF_SYMBOL.get(symbol.kind, "variable"), symbol.span == place.span, is_of_library)
 
 

@@ -282,8 +282,12 @@ class _Answers:
         description = signature_help(*self._place(parameters))
         if description is None:
             return None
-        inner = [lsp.ParameterInformation(_units(description.label, place)) for place in description.parameters]
-        signature = lsp.SignatureInformation(description.label, description.documentation or None, inner)
+        label = description.label
+        places = (
+            (positions.units(label[:start]), positions.units(label[:end])) for start, end in description.parameters
+        )
+        inner = [lsp.ParameterInformation(place) for place in places]
+        signature = lsp.SignatureInformation(label, description.documentation or None, inner)
         return lsp.SignatureHelp([signature], 0, description.active)
 
     def tokens(self, parameters: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
@@ -340,12 +344,6 @@ class _Answers:
         """Returns a place in another file; an open file keeps the name that the editor has given it."""
         uri = self._uris.get(os.path.normpath(span.source.path))
         return _location(span) if uri is None else lsp.Location(uri, _range(span))
-
-
-def _units(text: str, place: tuple[int, int]) -> tuple[int, int]:
-    """Returns a place of a text in units of UTF-16."""
-    start, end = place
-    return positions.position(Source("", text), start)[1], positions.position(Source("", text), end)[1]
 
 
 def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str] | None) -> bool:

@@ -48,14 +48,8 @@ _REST_OF_NAME = re.compile(r"\w*[ \t]*=(?!=)")
 def _callee_end(text: str, parenthesis: int) -> int:
     """Returns the offset after the name before a parenthesis, behind the statics between them."""
     before = text[:parenthesis].rstrip()
-    if not before.endswith("]"):
-        return parenthesis
-    depth = 0
-    for place in range(len(before) - 1, -1, -1):
-        depth += {"]": 1, "[": -1}.get(before[place], 0)
-        if depth == 0:
-            return place
-    return parenthesis
+    opened = open_brackets(text, len(before) - 1) if before.endswith("]") else []
+    return opened[-1][1] if opened else parenthesis
 
 
 def _help(item: Item, bracket: str, written: str, is_piped: bool) -> SignatureHelp:

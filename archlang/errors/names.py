@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from difflib import get_close_matches
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from archlang.errors.diagnostic import Diagnostic, Edit
 from archlang.errors.edits import name_of_setting, word_in
@@ -141,17 +141,16 @@ def _without_repetition(name: str) -> str:
 def _is_one_letter_off(name: str, near: str) -> bool:
     if abs(len(name) - len(near)) > 1:
         return False
-    left, right = _without_common_beginning(name, near)
-    left, right = _without_common_beginning(left[::-1], right[::-1])
+    left, right = _without_common_beginning(*_without_common_beginning(name, near))
     if any(sign.isdigit() for sign in left + right):
         return False
     return left == right[::-1] if len(left) == 2 else len(left) <= 1 and len(right) <= 1
 
 
 def _without_common_beginning(left: str, right: str) -> tuple[str, str]:
-    length = next((place for place, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), None)
-    length = min(len(left), len(right)) if length is None else length
-    return left[length:], right[length:]
+    """Returns the rests of two names, each from its last letter to its first."""
+    length = len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
+    return left[length:][::-1], right[length:][::-1]
 
 
 def listed(names: Iterable[str]) -> str:

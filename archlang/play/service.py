@@ -4,10 +4,9 @@ The same code runs behind the server on this machine, and within the page in the
 from the start of the text, as the browser does. A program is data: it reads no file but those of the package."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from archlang.disk import package
@@ -18,6 +17,7 @@ from archlang.editor.graphs import SIZES, Part, graph_of, parts
 from archlang.editor.highlighting import rules
 from archlang.editor.hover import hover
 from archlang.editor.outline import folds
+from archlang.editor.positions import characters, units
 from archlang.errors import Diagnostic, codes
 from archlang.errors.source import Span
 from archlang.graph.graph import Graph
@@ -104,27 +104,12 @@ class Program:
         self.text = text
         self.document = Document(path, text)
 
-    @cached_property
-    def _units(self) -> list[int] | None:
-        """The offset in units of UTF-16 of each character; None if they are the same."""
-        if all(character <= "\uffff" for character in self.text):
-            return None
-        units, offset = [], 0
-        for character in self.text:
-            units.append(offset)
-            offset += 2 if character > "\uffff" else 1
-        return [*units, offset]
-
-    def out(self, offset: int) -> int:
-        """Returns an offset of the text as the browser counts it."""
-        return offset if self._units is None else self._units[offset]
-
     def into(self, offset: int) -> int:
         """Returns an offset of the browser as an offset of the text, at most its end; within a character, its end."""
-        return min(offset if self._units is None else bisect_left(self._units, offset), len(self.text))
+        return characters(self.text, offset)
 
     def place(self, span: Span) -> Facts:
-        return {"from": self.out(span.start), "to": self.out(span.end)}
+        return {"from": units(self.text[: span.start]), "to": units(self.text[: span.end])}
 
     def owns(self, span: Span) -> bool:
         return span.source.path == self.document.path

@@ -96,51 +96,74 @@ def test_statements_have_one_layout(text: str, expected: str) -> None:
     assert body(text) == expected
 
 
-def test_a_single_statement_that_is_too_long_gets_lines_of_its_own() -> None:
-    name = "n" * 44
-    text = f"if {name} {{ a = {name} }} else {{ a = b }}"
-    assert body(text) == text
-    text = f"if {name} {{ a = {name}{name} }} else {{ a = b }}"
-    assert body(text) == f"if {name} {{\n    a = {name}{name}\n}} else {{\n    a = b\n}}"
+NAME, LONG = "n" * 50, "n" * 44
+STATICS = [f"static_number_{index} = {index}" for index in range(8)]
+LINES = "".join(f"    {static},\n" for static in STATICS)
 
 
-def test_long_calls_break_their_arguments_before_their_statics() -> None:
-    name = "n" * 50
-    assert body(f"a = f[{name}]({name}, {name})") == f"a = f[{name}](\n    {name}, {name})"
-    assert body(f"a = f[{name}, {name}, {name}](b)") == f"a = f[\n    {name}, {name},\n    {name}](b)"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"if {LONG} {{ a = {LONG} }} else {{ a = b }}", f"if {LONG} {{ a = {LONG} }} else {{ a = b }}"),
+        (f"if a {{ a = {NAME}{NAME} }} else {{ a = b }}", f"if a {{\n    a = {NAME}{NAME}\n}} else {{\n    a = b\n}}"),
+        # Calls break their arguments before their statics.
+        (f"a = f[{NAME}]({NAME}, {NAME})", f"a = f[{NAME}](\n    {NAME}, {NAME})"),
+        (f"a = f[{NAME}, {NAME}, {NAME}](b)", f"a = f[\n    {NAME}, {NAME},\n    {NAME}](b)"),
+        # Pipes and sums have a step a line.
+        (f"a = {NAME} |> f[{NAME}] |> {NAME}", f"a = {NAME}\n    |> f[{NAME}]\n    |> {NAME}"),
+        (f"a = {NAME} + {NAME} - {NAME}", f"a = {NAME}\n    + {NAME}\n    - {NAME}"),
+    ],
+)
+def test_long_statements_get_lines_of_their_own(text: str, expected: str) -> None:
+    assert body(text) == expected
 
 
-def test_long_pipes_and_sums_have_a_step_a_line() -> None:
-    name = "n" * 50
-    assert body(f"a = {name} |> f[{name}] |> {name}") == f"a = {name}\n    |> f[{name}]\n    |> {name}"
-    assert body(f"a = {name} + {name} - {name}") == f"a = {name}\n    + {name}\n    - {name}"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = b # one\nlong = c # two\n\nd = e # three", "a = b      # one\nlong = c   # two\n\nd = e   # three"),
+        ("a = f(x, # one\n # two\n y) # three", "# one\n# two\na = f(x, y)   # three"),
+        ("repeat 3 { # why\n h <- f(h) }", "repeat 3 {\n    # why\n    h <- f(h)\n}"),
+        ("repeat 3 { h <- f(h)\n # done\n }", "repeat 3 {\n    h <- f(h)\n    # done\n}"),
+    ],
+)
+def test_comments_beside_lines_are_aligned_and_those_inside_move_above_or_below(text: str, expected: str) -> None:
+    assert body(text) == expected
 
 
-def test_long_signatures_break_their_inputs_first() -> None:
-    statics = ", ".join(f"static_number_{index} = {index}" for index in range(4))
-    assert formatted(f"model m[{statics}](x: tokens[n], y: tokens[m]) -> logits[classes] {{ return x }}") == (
-        f"model m[{statics}](\n    x: tokens[n], y: tokens[m]) -> logits[classes] {{\n    return x\n}}\n"
-    )
-
-
-def test_statics_that_need_several_lines_get_one_each() -> None:
-    statics = [f"static_number_{index} = {index}" for index in range(8)]
-    lines = "".join(f"    {static},\n" for static in statics)
-    assert formatted(f"model m[{', '.join(statics)}](x: tokens[n]) -> logits[classes] {{ return x }}") == (
-        f"model m[\n{lines}](x: tokens[n]) -> logits[classes] {{\n    return x\n}}\n"
-    )
-
-
-def test_one_empty_line_separates_items_other_than_uses() -> None:
-    assert formatted("use a use b\n\n\nuse c\nblock b() -> s {} recipe r {}") == (
-        "use a\nuse b\n\nuse c\n\nblock b() -> s {}\n\nrecipe r {}\n"
-    )
-
-
-def test_recipes_of_one_line_each_need_no_empty_line_between_them() -> None:
-    assert formatted("recipe b from a {model m}\nrecipe c from b {}\n\nrecipe d from a {model m vary s in [1]}") == (
-        "recipe b from a { model m }\nrecipe c from b {}\n\nrecipe d from a {\n    model m\n    vary  s in [1]\n}\n"
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Inputs break before statics, and statics that need several lines get one each.
+        (
+            f"model m[{', '.join(STATICS[:4])}](x: tokens[n], y: tokens[m]) -> s {{ return x }}",
+            f"model m[{', '.join(STATICS[:4])}](\n    x: tokens[n], y: tokens[m]) -> s {{\n    return x\n}}\n",
+        ),
+        (
+            f"model m[{', '.join(STATICS)}](x: s) -> s {{ return x }}",
+            f"model m[\n{LINES}](x: s) -> s {{\n    return x\n}}\n",
+        ),
+        # One empty line separates items other than `use` lines and recipes of one line each.
+        (
+            "use a use b\n\n\nuse c\nblock b() -> s {} recipe r {}",
+            "use a\nuse b\n\nuse c\n\nblock b() -> s {}\n\nrecipe r {}\n",
+        ),
+        (
+            "recipe b from a {model m}\nrecipe c from b {}\n\nrecipe d from a {model m vary s in a}",
+            "recipe b from a { model m }\nrecipe c from b {}\n\nrecipe d from a {\n    model m\n    vary  s in a\n}\n",
+        ),
+        # Comments between statics move above their line, unless each static has a line.
+        ("recipe r { train adamw[ # one\n lr = 1e-3 ] }", "recipe r {\n    # one\n    train adamw[lr = 1e-3]\n}\n"),
+        ("recipe r { train adamw[lr = [1, # one\n 2]] }", "recipe r {\n    # one\n    train adamw[lr = [1, 2]]\n}\n"),
+        ("##one\n##\n##  two\nuse a", "## one\n##\n##  two\nuse a\n"),
+        # Marked lines inside an item do not become its documentation.
+        ("block b( ## inside\n) -> s {}", "# inside\nblock b() -> s {}\n"),
+        ("  \n ", ""),
+        ("# only", "# only\n"),
+    ],
+)
+def test_items_have_one_layout(text: str, expected: str) -> None:
+    assert formatted(text) == expected
 
 
 def test_claims_that_do_not_fit_on_the_line_of_their_row_fill_lines_of_their_own() -> None:
@@ -152,57 +175,29 @@ def test_claims_that_do_not_fit_on_the_line_of_their_row_fill_lines_of_their_own
     assert lines[3].startswith("                  0.125 ± 0.001")
 
 
-def test_comments_beside_adjacent_lines_are_aligned() -> None:
-    assert body("a = b # one\nlong = c # two\n\nd = e # three") == (
-        "a = b      # one\nlong = c   # two\n\nd = e   # three"
-    )
-
-
-def test_comments_inside_a_statement_move_above_it() -> None:
-    assert body("a = f(x, # one\n # two\n y) # three") == "# one\n# two\na = f(x, y)   # three"
-
-
-def test_statics_with_comments_keep_their_lines() -> None:
-    statics = "[\n    d = 64,   # width\n    # of each layer\n    heads = 4,\n    ff = 256,   # hidden\n]"
-    text = f"model m{statics}(x: tokens[n]) -> s {{\n    return x\n}}\n"
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        (
+            "model m[\n    d = 64,   # width\n    # of each layer\n    heads = 4,\n    ff = 256,   # hidden\n]"
+            "(x: tokens[n]) -> s {\n    return x\n}\n",
+            ("256,   #", "256 #"),
+        ),
+        (
+            "recipe r from q {\n    train adamw[\n        lr = 1e-3,   # by search\n        batch = 64,\n    ]\n}\n",
+            ("64,", "64 ,"),
+        ),
+        (
+            "recipe r from q {\n    train adamw[\n        lr = 1e-3,\n        # lr = 3e-4,\n    ]\n}\n",
+            ("1e-3,", "1e-3"),
+        ),
+        ("block b[\n    d = 1,\n    # e = 2,\n](h: s) -> s {\n    return h\n}\n", ("1,", "1")),
+        ('extern block b[\n    d = 1,   # why\n](x: s) -> s\n    pure\n    python "m:C"\n', ("1,", "1")),
+    ],
+)
+def test_statics_with_comments_keep_their_lines(text: str, other: tuple[str, str]) -> None:
     assert formatted(text) == text
-    assert formatted(text.replace("heads = 4,", "heads = 4 ,").replace("256,   #", "256 #")) == text
-    settings = "[\n        lr = 1e-3,   # found by search\n        batch = 64,\n    ]"
-    recipe = f"recipe r from q {{\n    train adamw{settings}\n}}\n"
-    assert formatted(recipe) == recipe
-    recipe = "recipe r from q {\n    train adamw[\n        lr = 1e-3,\n        # lr = 3e-4,\n    ]\n}\n"
-    assert formatted(recipe) == recipe
-    assert formatted(recipe.replace("1e-3,", "1e-3")) == recipe
-    block = "block b[\n    d = 1,\n    # e = 2,\n](h: s) -> s {\n    return h\n}\n"
-    assert formatted(block) == block
-    extern = 'extern block b[\n    d = 1,   # why\n](x: s) -> s\n    pure\n    python "m:C"\n'
-    assert formatted(extern) == extern
-
-
-def test_other_comments_between_statics_move_above_their_line() -> None:
-    recipe = "recipe r {\n    # one\n    train adamw[lr = 1e-3]\n}\n"
-    assert formatted("recipe r { train adamw[ # one\n lr = 1e-3 ] }") == recipe
-    recipe = "recipe r {\n    # one\n    train adamw[lr = [1, 2]]\n}\n"
-    assert formatted("recipe r { train adamw[lr = [1, # one\n 2]] }") == recipe
-
-
-def test_comments_after_a_brace_move_below_it_and_keep_loops_open() -> None:
-    assert body("repeat 3 { # why\n h <- f(h) }") == "repeat 3 {\n    # why\n    h <- f(h)\n}"
-    assert body("repeat 3 { h <- f(h)\n # done\n }") == "repeat 3 {\n    h <- f(h)\n    # done\n}"
-
-
-def test_documentation_is_written_with_its_marks() -> None:
-    assert formatted("##one\n##\n##  two\nuse a") == "## one\n##\n##  two\nuse a\n"
-
-
-def test_marked_lines_inside_an_item_do_not_become_its_documentation() -> None:
-    text = formatted("block b( ## inside\n) -> s {}")
-    assert text == "# inside\nblock b() -> s {}\n"
-
-
-def test_nothing_is_printed_for_an_empty_program() -> None:
-    assert formatted("  \n ") == ""
-    assert formatted("# only") == "# only\n"
+    assert formatted(text.replace(*other)) == text
 
 
 def test_parts_of_a_tree_are_printed_on_one_line() -> None:
