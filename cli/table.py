@@ -28,7 +28,7 @@ from archlang.errors.names import did_you_mean
 
 if TYPE_CHECKING:
     from archlang.errors.terminal import Terminal
-    from archlang.plan.plan import TablePlan
+    from archlang.plan.plan import TablePlan, TableRow
     from archlang.train.runs.points import Point
     from archlang.train.runs.table import TableRuns
     from archlang.train.runs.tune import Trial, Tuning
@@ -70,6 +70,7 @@ def table(
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
+    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -106,7 +107,7 @@ def table(
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
-            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--write": write,
+            "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
             "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
@@ -118,6 +119,7 @@ def table(
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
     plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
     plan = _only(plan, only)
+    compared = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
@@ -136,7 +138,7 @@ def table(
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries))
-    _show_results(runs, parse_sets(sets), form, write)
+    _show_results(runs, compared, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
     if failed:
@@ -153,6 +155,18 @@ def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
         remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
     return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
+
+
+def _pair(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
+    """Returns two rows by their titles, which a comma separates; titles may contain commas."""
+    rows = {row.title: row for row in plan.rows if row.recipe is not None}
+    commas = [index for index, sign in enumerate(text) if sign == ","]
+    titles = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
+    pair = next(((rows[left], rows[right]) for left, right in titles if {left, right} <= rows.keys()), None)
+    if pair is None:
+        remedy = "write the titles of two rows with a recipe: `--compare NDR,Transformer`"
+        console.fail(f"`--compare {text}` does not name two rows that run", remedy, code=2)
+    return pair
 
 
 def _run(
@@ -214,12 +228,15 @@ class RunsDisplay:
             self._terminal.print(f"{event}{ended} of {total} in {duration(seconds)}{left}")
 
 
-def _show_results(runs: TableRuns, changed: dict[str, str], form: str, file: Path | None) -> None:
+def _show_results(
+    runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
+) -> None:
     from archlang.reports.files import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
-    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, runs.time_spent())
+    spent = runs.time_spent()
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, spent, compared)
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,21 @@ def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mea
     resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
     low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return float(low), float(high)
+
+
+def paired_test(left: Sequence[float], right: Sequence[float]) -> float:
+    """Returns the two-sided p-value of the paired permutation test: how often random signs of the differences give a
+    mean difference at least as large; all signs of up to 13 pairs, and samples for more.
+
+    >>> paired_test([0.9, 0.8, 0.9, 1.0], [0.1, 0.2, 0.1, 0.3])
+    0.125"""
+    differences = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
+    count = len(differences)
+    if 2**count <= _RESAMPLES:
+        signs = np.asarray(list(product((1.0, -1.0), repeat=count)))
+    else:
+        signs = np.random.default_rng(0).choice([1.0, -1.0], size=(_RESAMPLES, count))
+    return float((np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean())
 
 
 # Papers print results with this precision.
@@ -234,6 +250,8 @@ class ResultTable:
     cells: tuple[ResultCell, ...]
     changed: Mapping[str, str] = field(default_factory=dict)
     spent: TimeSpent | None = None
+    compared: tuple[tuple[TableRow, TableRow], ...] = ()
+    """pairs of rows whose difference is tested"""
 
     @staticmethod
     def of(
@@ -243,12 +261,13 @@ class ResultTable:
         measured: Sequence[CellResult],
         changed: Mapping[str, str] | None = None,
         spent: TimeSpent | None = None,
+        compared: Sequence[tuple[TableRow, TableRow]] = (),
     ) -> ResultTable:
         """Computes the statistics of each cell."""
         cells = tuple(map(ResultCell.of, measured))
         most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
         cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
-        return ResultTable(name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent)
+        return ResultTable(name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent, tuple(compared))
 
     def at(self, row: TableRow, column: TableColumn) -> ResultCell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
@@ -276,7 +295,7 @@ class ResultTable:
         return f"Measured with {settings}{claims}."
 
     def sentences(self) -> list[str]:
-        """Returns the text below the table: changed settings, how to read a cell, and the cost."""
+        """Returns the text below the table: changed settings, how to read a cell, the compared rows, and the cost."""
         lines = [self.changed_note] if self.changed else []
         of_seeds = [cell for cell in self.cells if cell.statistics is not None and cell.statistics.seeds > 1]
         if of_seeds:
@@ -287,7 +306,27 @@ class ResultTable:
             )
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
+        lines += self.comparisons()
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+    def comparisons(self) -> list[str]:
+        """Returns the differences of the compared rows in each column, over the seeds that both have."""
+        lines = []
+        for (left, right), column in product(self.compared, self.columns):
+            cells = self.at(left, column), self.at(right, column)
+            ours, theirs = (cell.measured.values for cell in cells)
+            seeds = sorted(ours.keys() & theirs.keys())
+            if not seeds:
+                lines.append(f"{column.title}: {left.title} and {right.title} have no seed in common.")
+                continue
+            pair = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
+            difference = (sum(pair[0]) - sum(pair[1])) / len(seeds)
+            shown = ("+" if difference > 0 else "") + cells[0].format(difference)
+            lines.append(
+                f"{column.title}: {left.title} − {right.title} = {shown} over {len(seeds)} pairs of seeds, "
+                f"p = {paired_test(*pair):.3f} (paired permutation test)."
+            )
+        return lines
 
 
 def heading(row: TableRow) -> str:
@@ -340,6 +379,7 @@ def json_table(table: ResultTable) -> str:
         "table": table.name,
         "changed": dict(table.changed),
         "cells": list(map(_record, table.cells)),
+        "comparisons": table.comparisons(),
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"

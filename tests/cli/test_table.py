@@ -49,10 +49,10 @@ def table(archlang: Command, *arguments: str) -> Any:
 
 
 def test_a_table_runs_unfinished_points_and_prints_them_beside_the_claim(archlang: Command, folder: Path) -> None:
-    result = table(archlang, "--seeds", "2", "--write", "table.md")
+    result = table(archlang, "--seeds", "2", "--write", "table.md", "--compare", "Tiny,Tinier, by half")
     assert (result.code, result.err) == (0, "")
     cost = "Cost: at most 0.01 core-hours of training in 4 finished runs"
-    for expected in ("Tiny", "absent", "paper 100 ± 2", cost):
+    for expected in ("Tiny", "absent", "paper 100 ± 2", "p = ", cost):
         assert expected in result.out
     assert (folder / "table.md").read_text().startswith("|  | Longer | Five |")
     again = table(archlang, "--seeds", "2", "--json")

@@ -32,7 +32,7 @@ def table() -> ResultTable:
         measured(ROWS[2], COLUMNS[0]),
         measured(ROWS[2], COLUMNS[1]),
     ]
-    return ResultTable.of("table1", ROWS, COLUMNS, cells)
+    return ResultTable.of("table1", ROWS, COLUMNS, cells, compared=[(ROWS[0], ROWS[1])])
 
 
 def shown_by_terminal(table: ResultTable) -> str:
@@ -146,3 +146,10 @@ def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: 
     assert "1.25 core-hours" in markdown(costly).splitlines()[-1]
     assert json.loads(json_table(costly))["cost"] == {"runs": 3, "core_hours": 1.25, "gpu_hours": 0.0}
     assert "core-hours" not in latex(costly) + markdown(table)
+
+
+def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
+    first, second = table.comparisons()
+    assert first.endswith("NDR − Trans|former = +50.0 over 1 pairs of seeds, p = 1.000 (paired permutation test).")
+    assert second == "Surprise: NDR and Trans|former have no seed in common."
+    assert {first, second} <= {*table.sentences()}

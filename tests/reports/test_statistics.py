@@ -2,11 +2,12 @@
 
 import math
 import statistics
+from itertools import product
 
 import pytest
 
 from archlang.plan.plan import PublishedResult
-from archlang.reports.result_table import ClaimVerdict, SeedStatistics, judge
+from archlang.reports.result_table import ClaimVerdict, SeedStatistics, judge, paired_test
 
 
 def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
@@ -75,3 +76,16 @@ def test_a_claim_is_reproduced_within_its_deviation_its_rounding_or_the_interval
     values: list[float], published: PublishedResult, verdict: ClaimVerdict
 ) -> None:
     assert judge(published, SeedStatistics.of(values)) is verdict
+
+
+@pytest.mark.parametrize("pairs", [[(0.9, 0.1), (0.8, 0.3), (0.5, 0.7)], [(1.0, 1.0)], [(0.3, 0.1), (0.1, 0.3)]])
+def test_the_paired_test_counts_every_combination_of_signs(pairs: list[tuple[float, float]]) -> None:
+    differences = [left - right for left, right in pairs]
+    sums = [
+        sum(sign * difference for sign, difference in zip(signs, differences, strict=True))
+        for signs in product((1, -1), repeat=len(pairs))
+    ]
+    expected = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in sums) / len(sums)
+    left, right = zip(*pairs, strict=True)
+    assert paired_test(left, right) == pytest.approx(expected)
+    assert paired_test([0.5 + 0.01 * i for i in range(20)], [0.5] * 20) < 0.01
