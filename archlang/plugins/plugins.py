@@ -151,7 +151,7 @@ class Plugins:
             del sys.modules[plugin.module_name]
             if is_signal(error) or is_out_of_memory(error):
                 raise
-            place = failing_line(error) or (shown_path(plugin.path), None)
+            place: tuple[str, int | None] = failing_line(error) or (shown_path(plugin.path), None)
             if isinstance(error, SyntaxError) and error.filename == plugin.path:
                 place = shown_path(plugin.path), error.lineno
             raise mistakes.fails(*place, error) from error
