@@ -58,7 +58,7 @@ def wrong_result(path: str, line: int | None, user: str, problem: str, remedy: s
     return PluginError(f"{place}: {user} {problem}", remedy)
 
 
-# Files that a folder of weights was made with. `advice` is about the file's copy in the folder, if it has copies.
+# Files that a folder of weights was made with. `advice` is `copy_to_name` if the folder has copies.
 
 
 def missing(folder: Path, name: str, advice: str) -> PluginError:
@@ -75,9 +75,6 @@ def not_recorded(folder: Path, name: str) -> PluginError:
     return PluginError(f"{folder} was made without {name}", f"leave out {option(name)}")
 
 
-def intact_copy(copy: Path) -> str:
-    return f"; or read the copy, and if you trust it, name it: {option(copy)}"
-
-
-def lost_copy(copy: Path, problem: str, digest: str) -> str:
-    return f"; the original has the SHA-256 digest {digest}, and its copy {copy} {problem}"
+def copy_to_name(copy: Path, digest: str) -> str:
+    """Returns the end of a remedy. A copy that has changed is refused for its digest when the user names it."""
+    return f"; or read the copy, and if you trust it, name it: {option(copy)}, with the SHA-256 digest {digest}"

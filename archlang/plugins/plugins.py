@@ -13,12 +13,9 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.abc import ExecutionLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-from archlang.disk.folder import Folder
 from archlang.disk.os_errors import os_reason
 from archlang.errors.machine import is_out_of_memory
 from archlang.plugins import mistakes
@@ -26,7 +23,6 @@ from archlang.plugins import mistakes
 # The folder of a run folder with the copies of its plugins.
 COPIES = "plugins"
 _PREFIX = "archlang_plugin_"
-_LARGEST_COPY = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class Plugins:
         for name, digest in digests.items():
             if own.get(name) == digest:
                 continue
-            advice = "" if copies is None else _advice_on_copy(copies, name, digest)
+            advice = "" if copies is None else mistakes.copy_to_name(copies / name, digest)
             raise (mistakes.differs if name in own else mistakes.missing)(folder, name, advice)
         for name in own:
             if digests and name not in digests:
@@ -143,20 +139,22 @@ class Plugins:
         imported = sys.modules.get(plugin.module_name)
         if imported is not None:
             return imported
-        loader = _Loader(plugin)
-        spec = spec_from_loader(plugin.module_name, loader)
-        assert spec is not None, "it has a loader"
-        module = module_from_spec(spec)
+        module = ModuleType(plugin.module_name)
+        module.__file__ = plugin.path
         # `dataclass` looks up the module of its class.
         sys.modules[plugin.module_name] = module
         try:
             with self._importable(self.files[: self.files.index(plugin)]):
-                loader.exec_module(module)
+                # The text that the user has trusted, whatever the file holds by now.
+                exec(compile(plugin.text, plugin.path, "exec", dont_inherit=True), vars(module))
         except BaseException as error:  # whatever the file does
             del sys.modules[plugin.module_name]
             if is_signal(error) or is_out_of_memory(error):
                 raise
-            raise mistakes.fails(shown_path(plugin.path), _line(error, plugin.path), error) from error
+            place: tuple[str, int | None] = failing_line(error) or (shown_path(plugin.path), None)
+            if isinstance(error, SyntaxError) and error.filename == plugin.path:
+                place = shown_path(plugin.path), error.lineno
+            raise mistakes.fails(*place, error) from error
         return module
 
     @contextmanager
@@ -174,19 +172,6 @@ class Plugins:
 
 
 NO_PLUGINS = Plugins()
-
-
-class _Loader(ExecutionLoader):
-    """Runs the text that the user has trusted, whatever the file holds by now."""
-
-    def __init__(self, plugin: Plugin) -> None:
-        self._plugin = plugin
-
-    def get_filename(self, fullname: str) -> str:
-        return self._plugin.path
-
-    def get_source(self, fullname: str) -> str:
-        return self._plugin.text
 
 
 def is_signal(error: BaseException) -> bool:
@@ -215,21 +200,6 @@ def failing_line(error: BaseException) -> tuple[str, int] | None:
     return lines[-1] if lines else None
 
 
-def _advice_on_copy(copies: Path, name: str, digest: str) -> str:
-    """Returns the end of a remedy: whether the copy of a file may be named in place of the file."""
-    copy = copies / name
-    try:
-        with Folder.open(copies.parent) as run, run.folder(copies.name) as folder:
-            content = folder.read(name, _LARGEST_COPY)
-    except FileNotFoundError:
-        return mistakes.lost_copy(copy, "is missing", digest)
-    except OSError:
-        return mistakes.lost_copy(copy, "cannot be read", digest)
-    if hashlib.sha256(content).hexdigest() != digest:
-        return mistakes.lost_copy(copy, "has changed", digest)
-    return mistakes.intact_copy(copy)
-
-
 def _text(path: str) -> str:
     if not os.path.isfile(path):
         raise mistakes.not_a_file(shown_path(path))
@@ -245,10 +215,3 @@ def shown_path(path: str) -> str:
     """Returns a path relative to the current folder if the file is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith(os.pardir) else relative
-
-
-def _line(error: BaseException, path: str) -> int | None:
-    if isinstance(error, SyntaxError) and error.filename == path:
-        return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return lines[-1] if lines else None
