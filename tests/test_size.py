@@ -15,20 +15,20 @@ import archlang
 ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, and the aim that its budget is lowered to.
 BUDGETS = {
-    "syntax": (5_116, 4_200),
-    "elaborate resolve types plan": (9_834, 9_800),
-    "train api": (8_468, 7_900),
-    "tasks data": (8_598, 8_600),
-    "export": (2_225, 2_400),
-    "editor play": (4_427, 4_400),
-    "reports": (3_907, 3_700),
-    "cli": (3_173, 3_500),
-    "": (19_533, 16_500),
+    "syntax": (4_951, 4_200),
+    "elaborate resolve types plan": (9_676, 9_800),
+    "train api": (8_732, 7_900),
+    "tasks data": (8_897, 8_600),
+    "export": (1_981, 2_400),
+    "editor play": (4_373, 4_400),
+    "reports": (3_586, 3_700),
+    "cli": (3_148, 3_500),
+    "": (19_761, 16_500),
 }
-TOTAL = 65_281  # the aim is 61,000
-TESTS = 57_314  # the aim is 55,000
-MEDIAN_FILE = 129  # the aim is 120
-IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
+TOTAL = 65_105  # the aim is 61,000
+TESTS = 56_496  # the aim is 55,000
+MEDIAN_FILE = 132  # the aim is 120
+IMPORTS = 65  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
 
 
