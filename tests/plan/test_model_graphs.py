@@ -70,7 +70,7 @@ def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
 
 def test_a_block_without_a_recipe_names_the_sizes_that_it_lacks(tmp_path: Path) -> None:
     file = tmp_path / "b.arch"
-    loop = "y = scan v in h carry m { m <- m\n emit sum(head_columns(v) * m) }"
-    file.write_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ m = constant[d, d]()\n {loop}\n return y }}\n")
+    loop = "y = scan v in h carry m { m <- m\n emit sum(head_columns[2](v) * m) }"
+    file.write_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ m = constant[d / 2, 2]()\n {loop}\n return y }}\n")
     with pytest.raises(ProgramError, match="`b` needs `d`, which only a task or a static sets"):
         model_graph(load_file(file), "b", {})
