@@ -1,6 +1,6 @@
 """Calls: the block that is applied, its weights, and its arguments."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from archlang.elaborate import mistakes
@@ -11,14 +11,15 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
 from archlang.errors import Report
-from archlang.errors.effort import is_check
+from archlang.errors.effort import Memo, is_check, spend, unlimited
 from archlang.errors.names import plural
 from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
+from archlang.resolve import library
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.resolve import Declaration
-from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, describe, show
+from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
 from archlang.syntax.walk import walk
@@ -147,6 +148,29 @@ class BoundCall:
 
 DEEPEST_CALL = 40
 """The most calls of composed blocks inside one another."""
+# Steps of work for a call of a block of the library, each as long as a small expression takes.
+_LIBRARY_CALL = 40
+
+# Calls of library blocks without mistakes, so that an equal call in any program is not bound again.
+_known_calls = Memo[tuple[Type, Instance] | None](most=20_000)
+
+
+def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> Hashable:
+    """What a call of a library block depends on; None for a block of a program, and if a static is a block."""
+    item = block.declaration.item
+    if not isinstance(item, Extern) or library.block(item.name) is not item:
+        return None
+    values = {name: bound.value for name, bound in block.settled.items()}
+    if not all(map(_is_plain, values.values())):
+        return None
+    statics = frozenset((name, type(value), repr(value)) for name, value in values.items())
+    return item.name, statics, tuple(arguments), may_be_unknown, is_check()
+
+
+def _is_plain(value: Value) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return not isinstance(value, BlockValue | InstanceValue | None)
 
 
 class Calls:
@@ -219,19 +243,38 @@ class Calls:
             if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)
             return None
-        call = self.bind(block, arguments, span)
-        if call is None:
-            return None
         if not isinstance(block.declaration.item, Extern):
-            return self._apply_composed(block.declaration, call, path, span, frame)
-        if gives_probabilities(block.declaration.item):
-            self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+            call = self.bind(block, arguments, span)
+            return None if call is None else self._apply_composed(block.declaration, call, path, span, frame)
+        bound = self._call_of_extern(block, arguments, callee, path, span)
+        if bound is None:
             return None
-        result = call.result(path, span)
-        if result is None or not self.register(result[1], shared):
+        kind, instance = bound
+        if not self.register(replace(instance, path=path, span=span), shared):
             return None
         inputs = [value for value, _ in _with_defaults(arguments, block.declaration.item.signature.inputs)]
-        return frame.builder.add_node(operations.Call(path), inputs, [result[0]], span)[0]
+        return frame.builder.add_node(operations.Call(path), inputs, [kind], span)[0]
+
+    def _call_of_extern(
+        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
+    ) -> tuple[Type, Instance] | None:
+        """Returns the type of the result of an extern block, and its instance, whose path and place may be those of an
+        equal call; None after a mistake."""
+
+        def bind() -> tuple[Type, Instance] | None:
+            call = self.bind(block, arguments, span)
+            if call is not None and gives_probabilities(block.declaration.item):
+                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                return None
+            return None if call is None else call.result(path, span)
+
+        key = _key_of_call(block, [value.type for value, _ in arguments], self._context.may_be_unknown)
+        if key is None:
+            return bind()
+        spend(_LIBRARY_CALL)
+        before = self._context.reported
+        with unlimited():  # the call costs the same, known or not
+            return _known_calls.get(key, bind, lambda: self._context.reported == before)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

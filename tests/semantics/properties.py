@@ -3,12 +3,14 @@
 import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from archlang.backend.decode.greedy import target_of
 from archlang.compile import build
+from archlang.elaborate import calls
 from archlang.errors.source import Source
 from archlang.graph.graph import Graph
 from archlang.graph.passes.pipeline import NAMES
@@ -234,6 +236,15 @@ def survives_formatting(program: Compiled, seed: int) -> None:
     assert graph == program.graph, f"another graph:\n{formatted}"
 
 
+def survives_known_calls(program: Compiled, seed: int) -> None:
+    """The graph is the same if each call of a library block is bound anew, as if no equal one had been before."""
+    with patch.object(calls, "_key_of_call", return_value=None):
+        expected = graph_of(program.text)
+    assert program.graph == expected, "another graph after other programs"
+    calls._known_calls._results.clear()
+    assert graph_of(program.text) == expected, "another graph after equal calls of the program"
+
+
 def survives_copies(program: Compiled, seed: int) -> None:
     """A deep copy, and a module that loads the weights, compute the same."""
     graph = program.graph
@@ -289,6 +300,7 @@ PROPERTIES: Mapping[str, Property] = {
     "alone": stands_alone,
     "passes": survives_passes,
     "format": survives_formatting,
+    "known calls": survives_known_calls,
     "copies": survives_copies,
     "half": runs_in_half_precision,
     "decoding": decodes_with_a_cache,
