@@ -16,7 +16,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, and the aim that its budget is lowered to.
 BUDGETS = {
     "syntax": (4_953, 4_200),
-    "elaborate resolve types plan": (9_676, 9_800),
+    "elaborate resolve types plan": (9_719, 9_800),
     "train api": (8_732, 7_900),
     "tasks data": (8_897, 8_600),
     "export": (1_981, 2_400),
@@ -25,8 +25,8 @@ BUDGETS = {
     "cli": (3_148, 3_500),
     "": (19_761, 16_500),
 }
-TOTAL = 65_107  # the aim is 61,000
-TESTS = 56_496  # the aim is 55,000
+TOTAL = 65_150  # the aim is 61,000
+TESTS = 56_585  # the aim is 55,000
 MEDIAN_FILE = 132  # the aim is 120
 IMPORTS = 65  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
