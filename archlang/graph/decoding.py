@@ -1,7 +1,6 @@
 """What the next token needs of the positions before it."""
 
 from collections.abc import Collection, Hashable, Mapping
-from functools import reduce
 
 from archlang.graph.causality import horizon, horizons
 from archlang.graph.graph import Graph, Node, Region
@@ -17,8 +16,8 @@ _OF_THE_POSITION = {Manner.POINTWISE, Manner.LENGTH}
 # The others are in the row of the position, or in rows before it, of a map.
 _OF_OTHER_ROWS = {Manner.TRANSPOSED, Manner.MIRRORED, Manner.FULL}
 
-# What is kept, by the value itself, or by what keeps it: nothing is kept twice.
-_Kept = dict[Hashable, Dim]
+# The numbers that are kept, by the value itself, or by what keeps it: nothing is kept twice.
+_Sizes = dict[Hashable, Dim]
 
 
 def decoding_state(graph: Graph) -> Dim | None:
@@ -34,23 +33,23 @@ def decoding_state(graph: Graph) -> Dim | None:
 
 
 class _Decoding:
-    def __init__(self, graph: Graph, found: Mapping[str, Horizon]) -> None:
+    def __init__(self, graph: Graph, horizons: Mapping[str, Horizon]) -> None:
         self._instances = graph.instances
-        self._horizons = found
+        self._horizons = horizons
         self._lengths: dict[str, Dim] = {}  # of the bodies of scans, in those of the model
 
-    def region(self, region: Region) -> _Kept:
-        types, kept = region.types(), _Kept()
+    def region(self, region: Region) -> _Sizes:
+        types, sizes = region.types(), _Sizes()
         for node in region.nodes:
             if not any(map(self._grows, node.inputs)):
                 continue
             if isinstance(node.operation, Call):
-                kept |= self._call(node, node.operation.instance, types)
+                sizes |= self._call(node, node.operation.instance, types)
             elif isinstance(node.operation, Scan):
-                kept |= self._scan(node, node.operation, types)
+                sizes |= self._scan(node, node.operation, types)
             elif node.regions:
-                kept |= self._steps(node, types)
-        return kept
+                sizes |= self._steps(node, types)
+        return sizes
 
     def _grows(self, value: str) -> bool:
         return self._horizons.get(value, NOTHING) != NOTHING
@@ -66,35 +65,30 @@ class _Decoding:
                 far.append(source)
         return far
 
-    def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Kept:
+    def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Sizes:
         instance, far = self._instances[path], self._far(node, types)
         if instance.costs.state is None:
             return {source: self._size(types[source]) for source in far if self._grows(source)}
-        lengths = {
-            name: length
-            for axes, source in zip(instance.axes, node.inputs, strict=False)
-            for name, length in zip(axes, types[source].lengths, strict=False)
-            if name
-        }
+        lengths = instance.lengths_of(types[source] for source in node.inputs)
         return {(path, *far): instance.costs.state.substitute(lengths).substitute(self._lengths)}
 
-    def _steps(self, node: Node, types: Mapping[str, Type]) -> _Kept:
+    def _steps(self, node: Node, types: Mapping[str, Type]) -> _Sizes:
         """What a loop over steps keeps: of values that its steps share, no copy for each."""
         (body,), layout = node.regions, loop_layout(node)
         captured = [value.id for value in body.inputs[layout.inner_captured :]]
         outer = dict(zip(captured, node.inputs[layout.outer_captured :], strict=True))
         shares_weights = isinstance(node.operation, Repeat | Halting)
-        kept, of_step = _Kept(), Dim.of(0)
+        sizes, of_step = _Sizes(), Dim.of(0)
         for key, size in self.region(body).items():
             if key in outer:
-                kept[outer[str(key)]] = size
+                sizes[outer[str(key)]] = size
             elif shares_weights and isinstance(key, tuple) and _is_within(key[1:], captured):
-                kept[(key[0], *(outer[source] for source in key[1:]))] = size
+                sizes[(key[0], *(outer[source] for source in key[1:]))] = size
             else:
                 of_step = of_step + size
-        return kept | {node.id: of_step * Dim.of(step_limit(node.operation) or 1)}
+        return sizes | {node.id: of_step * Dim.of(step_limit(node.operation) or 1)}
 
-    def _scan(self, node: Node, scan: Scan, types: Mapping[str, Type]) -> _Kept:
+    def _scan(self, node: Node, scan: Scan, types: Mapping[str, Type]) -> _Sizes:
         (body,), layout = node.regions, loop_layout(node)
         scanned = self._size_of_length(types[node.inputs[0]])
         chunk = None if takes_positions(node) else body.inputs[0].type.lengths[0]
@@ -107,25 +101,24 @@ class _Decoding:
             first = types[node.inputs[layout.outer + index]].lengths[0]
             grown = (first + growth.total(scanned, chunk)).substitute(self._lengths)
             self._lengths |= dict.fromkeys(body.inputs[layout.inner + index].type.lengths[0].names, grown)
-        kept: _Kept = {
+        sizes: _Sizes = {
             (node.id, state.id): self._size(state.type)
             for state in body.inputs[layout.inner : layout.inner + layout.states]
         }
         if scan.before is not None:
             before = body.inputs[1].type
             self._lengths |= dict.fromkeys(before.lengths[0].names, Dim.of(scan.before) if scan.before else scanned)
-            kept[node.id] = self._size(before)
+            sizes[node.id] = self._size(before)
         if chunk is not None:
-            return kept | {(node.id, key): size for key, size in self.region(body).items()}
+            return sizes | {(node.id, key): size for key, size in self.region(body).items()}
         captured = [source for source in node.inputs[layout.outer_captured :] if self._grows(source)]
-        return kept | {source: self._size(types[source]) for source in captured if types[source].lengths}
+        return sizes | {source: self._size(types[source]) for source in captured if types[source].lengths}
 
     def _size_of_length(self, kind: Type) -> Dim:
         return kind.lengths[0].substitute(self._lengths)
 
     def _size(self, kind: Type) -> Dim:
-        sizes = kind.lengths if kind.name == "tokens" or kind.feature is None else (*kind.lengths, kind.feature)
-        return reduce(Dim.__mul__, sizes, Dim.of(1)).substitute(self._lengths)
+        return kind.count.substitute(self._lengths)
 
 
 def _is_within(values: Collection[Hashable], others: Collection[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -151,6 +151,11 @@ class Instance:
     records: tuple[Record, ...] = ()
     even: int | None = None
     written: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    def lengths_of(self, kinds: Iterable[Type]) -> dict[str, Dim]:
+        """Returns the lengths of a call whose arguments have these types, by their names in the signature."""
+        named = (zip(axes, kind.lengths, strict=False) for axes, kind in zip(self.axes, kinds, strict=False))
+        return {name: length for pairs in named for name, length in pairs if name}
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from archlang.graph.growth import chunk_count, growths
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, OwnWeights, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
-from archlang.types import Axis, Dim, Type
+from archlang.types import Dim, Type
 
 # How often the costs of a body are evaluated, if they differ from part to part of a scan.
 _MOST_EVALUATIONS = 64
@@ -142,7 +142,7 @@ class _Counter:
         if isinstance(node.operation, Repeat | Halting) and self.depth is not None:
             times = min(times, self.depth)
         if isinstance(node.operation, Call | Arithmetic):
-            count = _count(node.type, lengths)
+            count = 0 if node.type.name == "number" else _size(node.type.count, lengths)
             cost = Cost(values=count, activations=count)
         match node.operation:
             case Call(instance=path):
@@ -229,8 +229,7 @@ class _Counter:
     def call(self, path: str, arguments: list[Type], lengths: Mapping[str, int]) -> Cost:
         instance = self.graph.instances[path]
         sizes = {POSITIONS: prod(_size(dim, lengths) for dim in arguments[0].lengths) if arguments else 1}
-        for axes, kind in zip(instance.axes, arguments, strict=False):
-            sizes |= {name: _size(dim, lengths) for name, dim in zip(axes, kind.lengths, strict=False) if name}
+        sizes |= {name: _size(dim, lengths) for name, dim in instance.lengths_of(arguments).items()}
         costs = instance.costs
         for cost, blocks in (
             (costs.parameters, self.unknown), (costs.flops, self.uncounted), (costs.activations, self.unmeasured),
@@ -259,14 +258,6 @@ def _found(scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int
         each = (growth.each.constant or 0) + growth.per_position * size
         found[name] = partial(lambda first, each, parts: first + each * parts, first, each)
     return found
-
-
-def _count(kind: Type, lengths: Mapping[str, int]) -> int:
-    """The count of numbers in a value of a type."""
-    if kind.name == "number":
-        return 0
-    dims = zip(kind.dims, kind.axes, strict=True)
-    return prod(_size(dim, lengths) for dim, axis in dims if axis is not Axis.PART)
 
 
 def _names(kind: Type) -> set[str]:

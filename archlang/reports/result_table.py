@@ -237,6 +237,29 @@ class ResultCell:
 
 
 @dataclass(frozen=True)
+class RowComparison:
+    """Two rows compared in a column over the `pairs` of seeds that both have: the mean of left minus right, and the
+    p-value of the paired test, both nan without a pair."""
+
+    column: str
+    left: str
+    right: str
+    pairs: int
+    difference: float
+    p: float
+    format: Callable[[float], str]
+
+    def sentence(self) -> str:
+        if not self.pairs:
+            return f"{self.column}: {self.left} and {self.right} have no seed in common."
+        difference = ("+" if self.difference > 0 else "") + self.format(self.difference)
+        return (
+            f"{self.column}: {self.left} − {self.right} = {difference} over {self.pairs} pairs of seeds, "
+            f"p = {self.p:.3f} (paired permutation test)."
+        )
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """The results of a table. `cells` are in the order of the rows.
 
@@ -306,27 +329,23 @@ class ResultTable:
             )
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
-        lines += self.comparisons()
+        lines += [comparison.sentence() for comparison in self.comparisons()]
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
-    def comparisons(self) -> list[str]:
+    def comparisons(self) -> list[RowComparison]:
         """Returns the differences of the compared rows in each column, over the seeds that both have."""
-        lines = []
+        comparisons = []
         for (left, right), column in product(self.compared, self.columns):
             cells = self.at(left, column), self.at(right, column)
             ours, theirs = (cell.measured.values for cell in cells)
             seeds = sorted(ours.keys() & theirs.keys())
-            if not seeds:
-                lines.append(f"{column.title}: {left.title} and {right.title} have no seed in common.")
-                continue
-            pair = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
-            difference = (sum(pair[0]) - sum(pair[1])) / len(seeds)
-            shown = ("+" if difference > 0 else "") + cells[0].format(difference)
-            lines.append(
-                f"{column.title}: {left.title} − {right.title} = {shown} over {len(seeds)} pairs of seeds, "
-                f"p = {paired_test(*pair):.3f} (paired permutation test)."
+            values = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
+            difference = (sum(values[0]) - sum(values[1])) / len(seeds) if seeds else math.nan
+            p = paired_test(*values) if seeds else math.nan
+            comparisons.append(
+                RowComparison(column.title, left.title, right.title, len(seeds), difference, p, cells[0].format)
             )
-        return lines
+        return comparisons
 
 
 def heading(row: TableRow) -> str:
@@ -379,7 +398,11 @@ def json_table(table: ResultTable) -> str:
         "table": table.name,
         "changed": dict(table.changed),
         "cells": list(map(_record, table.cells)),
-        "comparisons": table.comparisons(),
+        "comparisons": [
+            {name: value for name, value in vars(comparison).items() if name != "format"}
+            for comparison in table.comparisons()
+            if comparison.pairs
+        ],
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"

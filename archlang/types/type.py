@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 
 from archlang.types.dimension import Dim
 
@@ -72,6 +73,11 @@ class Type:
             steps, slots, pointers = self.dims
             return steps, pointers, slots
         return self.dims
+
+    @property
+    def count(self) -> Dim:
+        """The number of numbers in a value of one sample."""
+        return prod(self.tensor_dims if self.part is None else self.tensor_dims[:-1], start=Dim.of(1))
 
     @property
     def part(self) -> Dim | None:

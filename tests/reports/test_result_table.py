@@ -149,7 +149,7 @@ def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: 
 
 
 def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
-    first, second = table.comparisons()
+    first, second = (comparison.sentence() for comparison in table.comparisons())
     assert first.endswith("NDR − Trans|former = +50.0 over 1 pairs of seeds, p = 1.000 (paired permutation test).")
     assert second == "Surprise: NDR and Trans|former have no seed in common."
     assert {first, second} <= {*table.sentences()}

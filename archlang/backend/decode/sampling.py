@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
@@ -42,7 +41,7 @@ class Sampling:
 
     def of_items(self, items: Sequence[int], number: int = 0) -> Choose:
         """Returns what draws the tokens of the samples with these indices, for the sample with a number of each."""
-        generators = [torch.Generator().manual_seed(_mixed(self.seed, item, number)) for item in items]
+        generators = [torch.Generator().manual_seed(hash((self.seed, item, number)) % 2**63) for item in items]
 
         def choose(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, " b"]:
             if not self.temperature:
@@ -70,9 +69,3 @@ class Sampling:
             chances = chances.masked_fill(chances < self.min_p * chances.amax(-1, keepdim=True), 0.0)
             chances = chances / chances.sum(-1, keepdim=True)
         return chances
-
-
-def _mixed(*numbers: int) -> int:
-    """Returns a seed of several numbers: seeds beside each other must not have related numbers."""
-    digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1

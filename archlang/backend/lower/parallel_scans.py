@@ -305,13 +305,16 @@ class _Body:
     def _extremum(self, node: Any, state: fx.Node) -> tuple[Any, ...] | None:  # Any: a value in torch.fx or a number
         """Returns the function and the arguments that compute a value x + relu(y - x) or x - relu(x - y) or the like,
         where one of x and y is the state and a term, and the other depends on no state."""
-        found = self._branches(node, state)
-        if found is None:
+        branches = self._branches(node, state)
+        if branches is None:
             return None
-        (kept, other), is_least = found
-        if (kept[0], other[0]) == (1.0, 0.0):
-            return runtime.extremum, kept[1], other[1], False, is_least
-        return (runtime.extremum, other[1], kept[1], True, is_least) if (kept[0], other[0]) == (0.0, 1.0) else None
+        (without_relu, with_relu), is_least = branches
+        match without_relu[0], with_relu[0]:
+            case 1.0, 0.0:
+                return runtime.extremum, without_relu[1], with_relu[1], False, is_least
+            case 0.0, 1.0:
+                return runtime.extremum, with_relu[1], without_relu[1], True, is_least
+        return None
 
     def _branches(self, node: Any, state: fx.Node) -> tuple[list[tuple[Any, Any]], bool] | None:  # Any: as above
         """Returns the affine values of which a value is the greater, or the less if it says so, the one without a relu

@@ -148,12 +148,12 @@ def matrix(
     decay, a, b, key = (interleaved(parts, narrow) for parts in coefficients)
     mask = None if positions.mask is None else positions.mask.repeat_interleave(count, 1)
     inner = Positions(positions.batch, positions.length * count, mask)
-    asked = [
+    inner_queries = [
         (is_before, interleaved([query if step == (0 if is_before else count - 1) else None for step in range(count)],
                                 narrow))
         for is_before, query in queries
     ]  # fmt: skip
-    last, *reads = _matrix(inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, asked)
+    last, *reads = _matrix(inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, inner_queries)
     chosen = (0 if is_before else count - 1 for is_before, _ in queries)
     return last, *(read.reshape(p, count, -1)[:, step] for read, step in zip(reads, chosen, strict=True))
 
