@@ -1,5 +1,6 @@
 """Models of the papers' recipes with a compiler pass, or with archlang's dropout, against the same without it."""
 
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,9 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from archlang.backend import Architecture
 from archlang.backend.kernels import dropout as kernel
+from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import build
 from archlang.elaborate.signature_check import load_file
 from archlang.plan.from_file import plan_first_point
@@ -48,6 +51,7 @@ MODELS: Mapping[str, Mapping[str, Recipe]] = {
     "common": {"DNC, table lookup": _DNC, "GUT, ListOps": _GUT},
     "batch_chunks": {"NTM, copy": _NTM, "DNC, table lookup": _DNC, "TLB, ListOps": _TLB},
 }
+REMATERIALIZED = {"GUT, ListOps": _GUT, "NDR, table lookup": _NDR}
 DROPPING = {"NDR, table lookup": _NDR, "NDR, ListOps": _ROUTED, "GUT, ListOps": _GUT, "SCAN": _SCAN}
 
 
@@ -80,6 +84,15 @@ def _dropout_sides(recipe: Recipe, setting: Setting) -> Sides:
     return Sides(step, partial(_with_torch_dropout, step))
 
 
+def _remat_sides(recipe: Recipe, setting: Setting) -> Sides:
+    """Returns training steps that keep only the states of a loop's steps, and that keep all."""
+    trial = model_pair(recipe, "common", setting)
+    again = copy.deepcopy(trial.ours)
+    assert isinstance(again, Architecture)
+    rematerialize_bodies(again)
+    return Sides(*(partial(train, model.to(setting.device).train(), trial.loss) for model in (again, trial.ours)))
+
+
 def _with_torch_dropout(step: Callable[[], None]) -> None:
     with patch.object(kernel, "LEAST", sys.maxsize):
         step()
@@ -88,6 +101,9 @@ def _with_torch_dropout(step: Callable[[], None]) -> None:
 def _cases(setting: Setting) -> Iterator[Case]:
     for model, recipe in DROPPING.items():
         yield Case(f"dropout, {model}, training step", "torch's own dropout", partial(_dropout_sides, recipe, setting))
+    for model, recipe in REMATERIALIZED.items():
+        beside = "steps that keep what they compute"
+        yield Case(f"remat, {model}, training step", beside, partial(_remat_sides, recipe, setting))
     for name, recipes in MODELS.items():
         trials = {f"{name}, {model}": partial(model_pair, recipe, name) for model, recipe in recipes.items()}
         yield from cases_of(trials, setting, f"the model without the pass `{name}`")

@@ -1,6 +1,6 @@
 """Attention with maps and recurrences as scans, as pages write them, against blocks of the library and plain torch."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -34,17 +34,19 @@ RECURRENCES = {
     "Mamba-2": "decaying",
     "RWKV-7": "two_vectors",
 }
+# Recurrences that the library has no block for.
+WITHOUT_BLOCK = {"mLSTM": "mlstm", "DeltaProduct": "delta_product"}
 RECURRENCE_LENGTHS = (256, 2048)
 LSTM_SIZES = ((8, 64, 128), (32, 128, 128), (8, 64, 512))
 """batch, features and length"""
 
 
-def _layer(form: str, setting: Setting, width: int = WIDTH) -> Architecture:
+def _layer(form: str, setting: Setting, width: int = WIDTH, without: Collection[str] = ()) -> Architecture:
     torch.manual_seed(0)
     d = 16 if setting.tiny else width
     text = _PROGRAM.read_text(encoding="utf-8").replace("f: block = softmax_attention", f"f: block = {form}")
     sets = {"model.d": str(d), "model.vocab": str(_VOCAB)}
-    return load_named(Source(str(_PROGRAM), text), "layer", None, sets)
+    return load_named(Source(str(_PROGRAM), text), "layer", None, sets, without=without)
 
 
 def _block(form: str) -> str:
@@ -75,13 +77,16 @@ def _without_written(form: str) -> str:
 
 
 def recurrence_pair(form: str, length: int, setting: Setting) -> ModelPair:
-    """Returns a layer with a recurrence as a page, one with its block, and a loss on random tokens."""
+    """Returns a layer with a recurrence as a page, one with its block, or without the pass `parallel_scans` if it has
+    none, and a loss on random tokens."""
     tokens = torch.randint(_VOCAB, (BATCH, length), device=setting.device)
 
     def loss(module: nn.Module) -> Tensor:
         result: Tensor = module(tokens)
         return result.square().mean()
 
+    if form in WITHOUT_BLOCK.values():
+        return ModelPair(_layer(form, setting), _layer(form, setting, without=("parallel_scans",)), loss)
     return ModelPair(_layer(form, setting), _layer(_without_written(form), setting), loss)
 
 
@@ -132,10 +137,11 @@ def _cases(setting: Setting) -> Iterator[Case]:
             yield Case(f"{form}, N = {length}, forward and backward", "the block", build)
         length = 7 if setting.tiny else 800
         yield Case(f"{form}, 20 tokens after {length}", "the block", partial(_decoding, form, length, setting))
-    for name, form in RECURRENCES.items():
+    for name, form in {**RECURRENCES, **WITHOUT_BLOCK}.items():
+        beside = "one position after the other" if name in WITHOUT_BLOCK else "its block"
         for length in (7,) if setting.tiny else RECURRENCE_LENGTHS:
             build = partial(training_step, partial(recurrence_pair, form, length), setting)
-            yield Case(f"{name} as a page, N = {length}, forward and backward", "its block", build)
+            yield Case(f"{name} as a page, N = {length}, forward and backward", beside, build)
     for size in ((2, 16, 7),) if setting.tiny else LSTM_SIZES:
         for native, beside in ((False, "a plain loop in torch"), (True, "torch's own")):
             build = partial(training_step, partial(lstm_pair, size, native), setting)
