@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from functools import partial
 from itertools import pairwise
@@ -111,11 +111,16 @@ _TAKEN_CLAUSE = re.compile(
 )
 
 
-class TooDeep(Exception):
-    """A node is more than `DEEPEST` levels deep."""
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
+def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
+    """Returns the place of the first node that is more than `DEEPEST` levels deep; None if there is none."""
+    pending = [(node, 0) for node in nodes]
+    while pending:
+        node, depth = pending.pop()
+        depth += isinstance(node, _Level)
+        if depth > DEEPEST:
+            return node.span
+        pending += [(child, depth) for child in children(node)]
+    return None
 
 
 class LineTaken(Exception):
@@ -169,8 +174,6 @@ class TreeBuilder:
     def __init__(self, source: Source) -> None:
         self.mistakes: list[Diagnostic] = []
         self._source = source
-        # Holds the nodes too, so that no later node reuses an id.
-        self._depths: dict[int, tuple[int, tree.Node]] = {}
         self.rules: Mapping[str, Callable[[Parts], object]] = {
             **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
             **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
@@ -205,12 +208,11 @@ class TreeBuilder:
 
     def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
         """Raises:
-        TooDeep: the node is more than `DEEPEST` levels deep.
         LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
         span = self._span(parts)
         if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
             raise LineTaken
-        return self._nested(kind(**self._fields(kind, fields, parts), span=span))
+        return kind(**self._fields(kind, fields, parts), span=span)
 
     def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
         """Returns the fields of a node: a token is a text with its place, or says that something holds."""
@@ -229,16 +231,6 @@ class TreeBuilder:
                 if f"{name}_span" in declared:
                     values[f"{name}_span"] = self._span([part])
         return values
-
-    def _nested(self, node: N) -> N:
-        depth = isinstance(node, _Level) + max(map(self._depth, children(node)), default=0)
-        if depth > DEEPEST:
-            raise TooDeep(node.span)
-        self._depths[id(node)] = depth, node
-        return node
-
-    def _depth(self, node: tree.Node) -> int:
-        return self._depths[id(node)][0] if id(node) in self._depths else 0
 
     def _is_string(self, token: Any) -> bool:  # Any: a token
         return bool(token.type == "STRING")
@@ -268,7 +260,6 @@ class TreeBuilder:
 
     def _in_parentheses(self, parts: Parts) -> tree.Node:
         node: tree.Node = replace(parts[1], span=self._span(parts))
-        self._depths[id(node)] = self._depth(parts[1]), node
         return node
 
     # Lists
@@ -379,14 +370,12 @@ class TreeBuilder:
         """Builds a statement, or a line of a recipe or a table.
 
         Raises:
-            TooDeep: the node is more than `DEEPEST` levels deep.
             LineTaken: the line lacks something, for which the name of the next line was taken."""
         if self._has_taken_name(kind, parts):
             raise LineTaken
         if kind in _TABLE_LINES:
             self._report_empty_text(parts)
-        node = kind(**self._fields(kind, fields, parts), span=self._span(parts))
-        return self._nested(node) if isinstance(node, _Level) else node
+        return kind(**self._fields(kind, fields, parts), span=self._span(parts))
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
@@ -407,8 +396,8 @@ class TreeBuilder:
                 self.mistakes.append(mistakes.empty_text(self._span([text]), what))
 
     def _body(self, parts: Parts) -> tree.Body:
-        return self._nested(tree.Body(statements=_nodes_of(parts), span=self._span(parts)))
+        return tree.Body(statements=_nodes_of(parts), span=self._span(parts))
 
     def _else_if(self, parts: Parts) -> tree.Body:
         node = self._node(tree.If, "_ test then _ otherwise", parts)
-        return self._nested(tree.Body(statements=(node,), span=node.span))
+        return tree.Body(statements=(node,), span=node.span)

@@ -10,7 +10,7 @@ from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS, DiagnosticLog
 from archlang.errors.source import SETTING, Source, Span
 from archlang.syntax import mistakes, units
-from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
 from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
@@ -82,9 +82,9 @@ def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
         for token in code:
             stack.feed(token)
         nodes: list[Node] = stack.end()
-    except (UnexpectedToken, TooDeep, LineTaken):
+    except (UnexpectedToken, LineTaken):
         return None
-    return None if builder.mistakes else nodes
+    return None if builder.mistakes or too_deep(nodes) else nodes
 
 
 def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iterable[Diagnostic]]:
@@ -93,13 +93,18 @@ def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iter
     if sound is not None:
         return sound, ()
     found = [*_of_characters(source, code)]
-    if (deep := _too_deep(source, code)) is not None:
-        return (), (*found, deep)
-    builder = TreeBuilder(source)
-    recovery = Recovery(source, code, builder)
-    nodes = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in recovery.read()]
-    found += recovery.mistakes + builder.mistakes
-    return nodes, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
+    deep, nodes = _too_deep(source, code), list[Node]()
+    if deep is None:
+        builder = TreeBuilder(source)
+        recovery = Recovery(source, code, builder)
+        nodes = recovery.read()
+        found += recovery.mistakes + builder.mistakes
+        deep = too_deep(nodes)
+    if deep is not None:
+        found.append(mistakes.nested_too_deep(deep, DEEPEST))
+        nodes = []
+    whole = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
+    return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
 def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
@@ -110,13 +115,13 @@ def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
             yield unknown_character(Span(source, zero, zero + 1))
 
 
-def _too_deep(source: Source, code: list[Token]) -> Diagnostic | None:
-    """Returns the diagnostic of a bracket that is nested too deep; None if there is none."""
+def _too_deep(source: Source, code: list[Token]) -> Span | None:
+    """Returns the place of a bracket that is nested too deep; None if there is none."""
     depth = 0
     for token in code:
         depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
         if depth > DEEPEST:
-            return mistakes.nested_too_deep(Span(source, token.start_pos or 0, token.end_pos or 0), DEEPEST)
+            return Span(source, token.start_pos or 0, token.end_pos or 0)
     return None
 
 
@@ -135,12 +140,14 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | N
     brace = next((token for token in value if token in ("{", "}")), None)
     if brace is not None:
         return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
-    if (wrong := next(_of_characters(source, value), None) or _too_deep(source, value)) is not None:
+    if (wrong := next(_of_characters(source, value), None)) is not None:
         return None, wrong
     builder = TreeBuilder(source)
     recovery = Recovery(source, value, builder, start="expression")
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]
+    if (deep := too_deep([node]) or _too_deep(source, value)) is not None:
+        return None, mistakes.nested_too_deep(deep, DEEPEST)
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
     return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

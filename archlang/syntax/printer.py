@@ -82,8 +82,8 @@ class _Row:
 
 
 def format_program(program: tree.Program) -> str:
-    """Formats a program without mistakes: each statement gets a line, and a body that has one and stands on a line stays there. Comments
-    and single empty lines between statements stay."""
+    """Formats a program without mistakes: each statement gets a line, but a body of one that stands on a line stays
+    there. Comments and single empty lines between statements stay."""
     rows = _Formatter(program).rows()
     column, lines = 0, list[str]()
     for index, row in enumerate(rows):
