@@ -37,7 +37,7 @@ _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "avera
 _UNFINISHED = frozenset(
     ("at", "from", "in", "of", "by", "carry", "claims", "median", "and", "or", "not", "when", "else")
 )
-_BEFORE_BOUND = ("let", "loss", "charge", "repeat", "stack")  # earlier versions wrote `charge`
+_BEFORE_BOUND = ("let", "loss", "repeat", "stack")
 
 
 @dataclass
