@@ -97,16 +97,6 @@ _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "c
 _LARGEST = 2**63
 
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
-# A line with a clause that has the form of a value, after a line that ends before a value.
-_TAKEN_CLAUSE = re.compile(
-    r"""
-    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
-    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
-    (?: random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
-      | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
-    """,
-    re.VERBOSE,
-)
 
 
 def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
@@ -277,12 +267,7 @@ class TreeBuilder:
     # Signatures
 
     def _clause(self, field: str, parts: Parts) -> Clause:
-        """Raises:
-        LineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
-        span = self._span(parts)
-        if _TAKEN_CLAUSE.search(span.source.text, span.start, span.end):
-            raise LineTaken
-        return Clause(field, _nodes_of(parts), span)
+        return Clause(field, _nodes_of(parts), self._span(parts))
 
     def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
         clause = self._clause(field, parts)

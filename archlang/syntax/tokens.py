@@ -38,7 +38,7 @@ MOST_WORDS = 30_000
 LONGEST_WORD = 1_000
 
 # What no terminal matches: a number with letters, a string without its end, a word with other letters, a character.
-_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n]*|\w+|(?s:.)'
+_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n\0]*|\w+|(?s:.)'
 
 
 @cache
