@@ -29,16 +29,6 @@ def unexpected(token: str, expected: Expected) -> tuple[str, str]:
     return f"expected {expected}, found {quoted(token)}", f"expected {expected}" if is_one else "not expected here"
 
 
-def value_missing(sign: Span, following: Span | None) -> Diagnostic:
-    """`sign` is the last sign or word of a line, and `following` the word or sign that begins the next line, if the
-    item has one."""
-    before = sign.text
-    labels = () if following is None else (Label(following, "the next line begins here"),)
-    message = f"expected a value after `{before}`, found the next line"
-    remedy = f"write a value after `{before}`, or delete `{before}`"
-    return Diagnostic("E0101", message, sign, "a value is missing", labels, remedy)
-
-
 def doubled_minus(value: Span) -> Diagnostic:
     """`value` is a negative one right after a minus, or after the sign of an update."""
     sign = "<-" if value.source.text.endswith("<-", 0, value.start) else "-"
