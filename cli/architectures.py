@@ -11,6 +11,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, text_or_path
 
 if TYPE_CHECKING:
+    from archlang.backend.measured_costs import MeasuredCosts
     from archlang.graph.graph import Graph
 
 _FLOAT_BYTES = 4
@@ -128,6 +129,9 @@ def summary(
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
     depth: Annotated[list[int] | None, typer.Option(min=0, help="Steps of loops that share weights.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Also run a random batch, and count what it costs.")
+    ] = False,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -140,7 +144,8 @@ def summary(
     Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
     numbers as training keeps until backward. If tokens can be decoded, a line says what the next one needs of those
-    before: keys, values and states.
+    before: keys, values and states. With `--measure`, what the compiler made of the model is run: scans over all
+    positions at once, maps by rows.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
@@ -149,13 +154,20 @@ def summary(
     from archlang.graph.summary import summarize
     from archlang.plugins import Plugins
 
-    Plugins.read(plugin or ())  # no Python is needed to count
+    plugins = Plugins.read(plugin or ())  # no Python is needed to count, but to run
     graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
     state = decoding_state(graph)
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
     ]
+    measured: dict[int, MeasuredCosts] = {}
+    if measure:
+        from archlang.backend.measured_costs import measure_costs
+        from archlang.compile import build
+
+        module = build(graph, plugins)
+        measured = {costs.length: measure_costs(module, costs.length, batch) for _, costs in summaries}
     if as_json:
         facts = [
             {
@@ -164,6 +176,7 @@ def summary(
                 "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
                 "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
                 "state": state and str(state),
+                "measured": measured.get(costs.length),
             }
             for steps, costs in summaries
         ]  # fmt: skip
@@ -183,6 +196,11 @@ def summary(
         if costs.idle_flops:
             total = (costs.flops + costs.idle_flops) * batch
             console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
+    for positions, run in measured.items():
+        console.out.write(
+            f"measured at length {positions}, batch {batch}: {run['flops']:,} FLOPs, "
+            f"{run['activation_bytes'] / 1e6:,.1f} MB of activations"
+        )
     if state is not None:
         console.out.write(f"the next token needs {state} numbers of the positions before it")
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}

@@ -253,7 +253,7 @@ class PositionScan(Scan):
         mask: Bool[Tensor, "b n"] | None = None,
         earlier: Float[Tensor, "b _k d"] | None = None,
     ) -> Any:
-        """`earlier` are positions before the sequence, which only the body's `before` takes; then nothing is padding."""
+        """`earlier` are positions that only the body's `before` takes; with them, nothing is padding."""
         batch, length, width = sequence.shape
         if mask is not None and length:
             sequence = torch.where(mask[..., None], sequence, sequence[:, :1].detach())
