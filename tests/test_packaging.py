@@ -175,7 +175,7 @@ def test_the_citation_has_the_version_of_the_package() -> None:
 # Packages that come with a declared one, or have another name than their distribution.
 WITH_OTHERS = {
     "PIL": "pillow", "cattrs": "pygls", "lsprotocol": "pygls", "markupsafe": "torch", "pydantic_core": "pydantic",
-    "sqlalchemy": "optuna", "tokenizers": "transformers", "triton": "torch",
+    "sqlalchemy": "optuna", "tokenizers": "transformers",
 }  # fmt: skip
 
 
