@@ -20,7 +20,8 @@ from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
-from archlang.train.record.schemas import RunRecord, json_value
+from archlang.train.record.reading import has
+from archlang.train.record.schemas import RESULTS, RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import Stop
@@ -45,6 +46,9 @@ class Point:
     """the steps or the time between checkpoints"""
     other_seeds: tuple[Point, ...] = ()
     """runs that differ in their seeds alone, to be trained together with this one"""
+
+    def is_finished(self) -> bool:
+        return all(has(run.folder, RESULTS) for run in (self, *self.other_seeds))
 
 
 @dataclass(frozen=True)
