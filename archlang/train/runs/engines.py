@@ -72,6 +72,8 @@ class _Job:
         stop = Stop()
         deadline = None if self.seconds is None else time.time() + self.seconds
         for point in self.points[len(self.results) :]:
+            if stop.number is None:  # a pruned run does not stop the others
+                stop = Stop()
             run = replace(point, deadline=deadline)
             self.results.append(PointResult(run, 0.0, stopped=True) if stop.asked else run_point(run, stop))
             if stop.number == TIME_LIMIT and callable(signal.getsignal(TIME_LIMIT)):
