@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_953, 4_200),
     "elaborate resolve types plan": (9_725, 9_800),
-    "train api": (8_732, 7_900),
-    "tasks data": (8_992, 8_600),
-    "export": (1_981, 2_400),
+    "train api": (8_837, 7_900),
+    "tasks data": (9_118, 8_600),
+    "export": (1_980, 2_400),
     "editor play": (4_373, 4_400),
     "reports": (3_609, 3_700),
-    "cli": (3_166, 3_500),
-    "": (19_809, 16_500),
+    "cli": (3_186, 3_500),
+    "": (19_434, 16_500),
 }
-TOTAL = 65_340  # the aim is 61,000
-TESTS = 56_719  # the aim is 55,000
+TOTAL = 65_215  # the aim is 61,000
+TESTS = 56_813  # the aim is 55,000
 MEDIAN_FILE = 131  # the aim is 120
-IMPORTS = 65  # lines of imports in 1,000 lines; the aim is 60
+IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
 
 
