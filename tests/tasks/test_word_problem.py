@@ -64,7 +64,8 @@ def test_the_elements_are_those_of_the_group(group: str) -> None:
 def test_only_the_last_product_counts_where_it_alone_is_revealed() -> None:
     task = WordProblem(length=7, test_length=(), reveal="end", train_size=10, valid_size=5)
     assert task.split_names() == ("train", "valid")
-    assert [marks.tolist() for marks in marks_of(task.generate("train", 0))] == [[False] * 6 + [True]] * 10
+    marks = marks_of(task.generate("train", 0))
+    assert [marks[index].tolist() for index in range(len(marks))] == [[False] * 6 + [True]] * 10
 
 
 def test_elements_are_uniform() -> None:
