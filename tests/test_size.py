@@ -23,10 +23,10 @@ BUDGETS = {
     "editor play": (4_373, 4_400),
     "reports": (3_609, 3_700),
     "cli": (3_186, 3_500),
-    "": (19_434, 16_500),
+    "": (19_435, 16_500),
 }
-TOTAL = 65_215  # the aim is 61,000
-TESTS = 56_813  # the aim is 55,000
+TOTAL = 65_216  # the aim is 61,000
+TESTS = 56_814  # the aim is 55,000
 MEDIAN_FILE = 131  # the aim is 120
 IMPORTS = 66  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
