@@ -12,6 +12,7 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.stacking import holds, is_plain
+from archlang.blocks.activations import largest
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -23,7 +24,6 @@ from archlang.blocks.attention import (
     visible,
 )
 from archlang.blocks.positions import alibi_slopes
-from archlang.blocks.top_k import largest
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
