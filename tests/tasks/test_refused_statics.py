@@ -54,8 +54,8 @@ BY_CLASS = {
     "mqar[words = 10]": "test_pairs = 8 is out of bounds",
     "parity[test = 40..50]": "train = 1..40 and test = 40..50 of parity overlap",
     "reverse[valid = 1..1]": "of reverse overlap",
-    'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV nor JSONL, from which `file` reads",
-    'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV nor JSONL",
+    'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV, JSONL, Parquet nor Arrow, from which",
+    'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV, JSONL, Parquet nor Arrow",
 }
 
 

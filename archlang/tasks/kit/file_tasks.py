@@ -43,6 +43,9 @@ class FileTask(ShippedTask):
     path: str
     test: str
 
+    # Whether a file that is no table is one text, as `Source.documents` says.
+    documents = False
+
     @abstractmethod
     def columns(self) -> Mapping[str, Cut]:
         """Returns the columns to read, each with the function that cuts its text into words."""
@@ -54,8 +57,10 @@ class FileTask(ShippedTask):
         return tuple(path for static in ("path", "valid", "test") if (path := getattr(self, static, "")))
 
     def check(self) -> None:
+        # Documents have one column, whose tokenizer is not read here.
+        columns = 1 if self.documents else len(self.columns())
         for path in self._paths():
-            check_forms(self.name, files_of(path), len(self.columns()))
+            check_forms(self.name, files_of(path), columns, self.documents)
 
 
 class TextFileTask(FileTask):
@@ -126,7 +131,8 @@ class TextFileTask(FileTask):
         columns = self.columns()
         group = None if self.group == "none" else list(columns).index(self.group)
         has_places = path == self.path and any(self._shares.values())
-        return Source(self.name, files_of(path), tuple(columns.items()), self.header, group, has_places)
+        files = files_of(path)
+        return Source(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
 
     def _rows(self, split: str) -> tuple[Corpus, Truths]:
         """Returns the corpus that holds a split, and which of its rows are of the split.

@@ -84,8 +84,8 @@ no_file = TaskError.wording(
     "put the file of `{task}` there; a path is relative to the folder of the program",
 )
 no_tokenizer = TaskError.wording(
-    "{path} is no tokenizer of BERT: {reason}",
-    "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased",
+    "{path} is no tokenizer of {task}: {reason}",
+    "name a `tokenizer.json`; for `squad` that of a BERT, such as google-bert/bert-base-uncased",
 )
 no_match = TaskError.wording(
     "no file matches {path}", "put the files of `{task}` there; a pattern is relative to the folder of the program"

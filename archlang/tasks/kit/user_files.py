@@ -31,7 +31,7 @@ from archlang.errors.machine import needs_extra
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import entry
-from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
+from archlang.tasks.kit.lexicon import Cut, Numbers, TokenCut, most_frequent
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths
 from archlang.tasks.kit.split import Part, Parts
 
@@ -53,6 +53,7 @@ _VERSION = 2
 _ROWS, _WORDS = 1 << 8, 1 << 21
 # Also the characters of a cell of CSV, and the bytes of a Parquet file that are read at a time.
 _LARGEST_CELL, _BUFFER = 1 << 30, 1 << 20
+_DOCUMENT = 1 << 20
 _PATTERN = re.compile(r"[*?[]")
 
 
@@ -65,7 +66,8 @@ def one_label(text: str) -> Words:
 class Source:
     """Files of one form, and what is read of them: `columns`, each with the function that cuts its text into words; the
     column with the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the
-    columns are the first ones of a file. `task` is named in errors."""
+    columns are the first ones of a file. Of `documents`, every file that is no table is one. `task` is named in
+    errors."""
 
     task: str
     files: tuple[str, ...]
@@ -73,10 +75,16 @@ class Source:
     header: bool = True
     group: int | None = None
     has_places: bool = False
+    documents: bool = False
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether the files are one text, without a table."""
+        return self.documents and [_form(path, True)[0] for path in self.files] == [".txt"]
 
     def rows(self) -> Iterator[Row]:
         """Yields the rows of the files, as `rows_of` does."""
-        return rows_of(self.task, self.files, [column for column, _ in self.columns], self.header)
+        return rows_of(self.task, self.files, [column for column, _ in self.columns], self.header, self.documents)
 
     def key(self) -> list[object]:
         """Returns what the content of its corpus depends on, as JSON: not on the paths.
@@ -86,16 +94,16 @@ class Source:
         files = []
         for path in self.files:
             with _naming_file(self.task, path):
-                files.append([str(digest_of(Stored(Path(path)))), *_form(path)])
-        columns = [[column, cut.__name__] for column, cut in self.columns]
-        return [_VERSION, files, columns, self.header, self.group, self.has_places]
+                files.append([str(digest_of(Stored(Path(path)))), *_form(path, self.documents)])
+        columns = [[column, cut.name if isinstance(cut, TokenCut) else cut.__name__] for column, cut in self.columns]
+        return [_VERSION, files, columns, self.header, self.group, self.has_places, self.documents]
 
     def read(self) -> Corpus:
         """Returns the corpus of the files, from the cache if they have been read before.
 
         Raises:
             TaskError: a file is missing, or a row is malformed."""
-        check_forms(self.task, self.files, len(self.columns))
+        check_forms(self.task, self.files, len(self.columns), self.documents)
         return _read(self, json.dumps(self.key()))
 
 
@@ -103,7 +111,8 @@ class Source:
 def _read(source: Source, key: str) -> Corpus:
     parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
     columns = tuple(parts[str(index)] for index in range(len(source.columns)))
-    return Corpus(source, columns, parts["splits"], parts.get("groups"), parts.get("places"), parts["words"])
+    groups, places, sizes = (parts.get(name) for name in ("groups", "places", "bytes"))
+    return Corpus(source, columns, parts["splits"], groups, places, sizes, parts["words"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +121,14 @@ class Corpus:
 
     `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
     `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
-    split; both are None if the source asks for none."""
+    split. `sizes` [N] are the bytes of documents. Each is None if the source asks for none."""
 
     source: Source
     columns: tuple[Ragged, ...]
     splits: Integers
-    groups: Any  # an array, or None: so is `places`
+    groups: Any  # an array, or None: so are the next two
     places: Any
+    sizes: Any
     words: Ragged
 
     def line(self, row: int) -> Line:
@@ -181,7 +191,9 @@ def _pieces(source: Source) -> Iterator[Parts]:
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
-    numbers = Numbers()
+    # Texts that are cut into tokens have the numbers of these.
+    numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
+    splits: Sequence[object] = ()
     for some in _some(source.rows()):
         lines, splits, cells = zip(*some, strict=True)
         for line, split in zip(lines, splits, strict=True):
@@ -192,15 +204,17 @@ def _pieces(source: Source) -> Iterator[Parts]:
         for index, (column, cut) in enumerate(source.columns):
             texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
             for line, words in zip(lines, texts, strict=True):
-                if not words:
+                if not len(words):
                     raise mistakes.bad_line(*line, f"`{column}` is empty")
             piece[str(index)] = numbers.encode(texts)
             if index == source.group:
                 piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
                 piece["places"] = np.array([_place(words) for words in texts])
+        if source.documents:
+            piece["bytes"] = np.array([len(str(text).encode(errors="surrogatepass")) for (text,) in cells])
         yield piece
-    if not numbers:
+    if not splits:
         raise mistakes.bad_line(1, source.files[0], "expected a line of data")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
@@ -219,8 +233,11 @@ def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield some
 
 
-def _place(words: Words) -> float:
-    digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
+def _place(words: Words | np.ndarray) -> float:
+    if isinstance(words, np.ndarray):
+        digest = hashlib.sha256(words.tobytes()).digest()
+    else:
+        digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
@@ -243,9 +260,9 @@ def files_of(path: str) -> tuple[str, ...]:
     return tuple(files) or (path,)
 
 
-def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
+def check_forms(task: str, paths: Sequence[str], columns: int, documents: bool = False) -> None:
     """Raises TaskError if the names of files, those of one path, say that they cannot be read with so many columns."""
-    forms = {path: _form(path) for path in paths}
+    forms = {path: _form(path, documents) for path in paths}
     for path, (form, ending) in forms.items():
         is_binary = form in _ARROW and ending
         # A folder may not be there yet.
@@ -255,41 +272,61 @@ def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
         raise mistakes.different_forms(os.path.dirname(paths[0]), " and ".join(different))
 
 
-def _form(path: str) -> tuple[str, str]:
-    """Returns the suffix of a file, and the ending of its compression."""
+def _form(path: str, documents: bool = False) -> tuple[str, str]:
+    """Returns the suffix of a file, and the ending of its compression. Of `documents`, all but tables are `.txt`."""
     ending = next((ending for ending in ENDINGS if ending and path.endswith(ending)), "")
-    return Path(path.removesuffix(ending)).suffix, ending
+    form = Path(path.removesuffix(ending)).suffix
+    return ".txt" if documents and form not in FORMS else form, ending
 
 
-def rows_of(task: str, files: Sequence[str], columns: Sequence[str], header: bool = True) -> Iterator[Row]:
+def rows_of(
+    task: str, files: Sequence[str], columns: Sequence[str], header: bool = True, documents: bool = False
+) -> Iterator[Row]:
     """Yields the line of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
 
     Raises:
         TaskError: a file is missing or malformed."""
-    check_forms(task, files, len(columns))
+    check_forms(task, files, len(columns), documents)
     has_split: bool | None = None
     for path in files:
-        for number, record in _records(task, path, columns, header):
+        for number, record in _records(task, path, columns, header, documents):
             if has_split is None:
                 has_split = SPLIT in record
             if has_split != (SPLIT in record):
                 raise mistakes.bad_line(number, path, f"either every line has a `{SPLIT}`, or no line has it")
             cells = [_cell(task, path, number, record, column) for column in columns]
-            yield (number, path), record.get(SPLIT), cells
+            if documents:
+                cells = [cell if isinstance(cell, str) else " ".join(cell) for cell in cells]
+            # Unlike other texts, a document may be empty.
+            if not documents or any(cells):
+                yield (number, path), record.get(SPLIT), cells
 
 
-def _records(task: str, path: str, columns: Sequence[str], header: bool) -> Records:
+def _records(task: str, path: str, columns: Sequence[str], header: bool, documents: bool) -> Records:
     """Yields the number of each row of a file, and its cells by column."""
-    form, ending = _form(path)
+    form, ending = _form(path, documents)
     if form in _ARROW:
         return _arrow(task, path, columns)
     if form == ".csv":
         return _table(task, path, _csv(task, path, ending), columns, header)
+    if documents and form == ".txt":
+        return _documents(columns[0], _lines(task, path, ending))
     lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
     if form == ".jsonl":
         return _jsonl(path, lines)
     rows = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
     return _table(task, path, rows, columns, header and form != ".txt")
+
+
+def _documents(column: str, lines: Iterable[tuple[int, str]]) -> Records:
+    some, size, first = list[str](), 0, 1
+    for number, line in lines:
+        some.append(line)
+        size += len(line)
+        if size >= _DOCUMENT:
+            yield first, {column: "".join(some)}
+            some, size, first = [], 0, number + 1
+    yield first, {column: "".join(some)}
 
 
 def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
