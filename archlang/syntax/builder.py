@@ -28,7 +28,7 @@ DEEPEST = 64
 
 # The node of each rule, and the field of each part of the rule in order: `_` is a part without a field, and a field
 # with `*` before it has the nodes of several parts.
-_VALUES: dict[str, tuple[type[tree.Node], str]] = {
+_NODES: dict[str, tuple[type[tree.Node], str]] = {
     "pipe": (tree.Pipe, "value _ stage"),
     "conditional": (tree.Conditional, "then _ test _ otherwise"),
     "binary": (tree.Binary, "left operator right"),
@@ -58,9 +58,7 @@ _VALUES: dict[str, tuple[type[tree.Node], str]] = {
     "published": (tree.Published, "_ median *cells _ origin"),
     "number_of_cell": (tree.CellNumber, "value _ deviation"),
     "no_number": (tree.CellNumber, "_"),
-}
-# Statements, and lines of recipes and tables.
-_LINES: dict[str, tuple[type[tree.Node], str]] = {
+    # Statements, and lines of recipes and tables.
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
@@ -175,8 +173,7 @@ class TreeBuilder:
         self.mistakes: list[Diagnostic] = []
         self._source = source
         self.rules: Mapping[str, Callable[[Parts], object]] = {
-            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
-            **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
+            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _NODES.items()},
             **{rule: partial(self._clause, rule) for rule in _CLAUSES},
             **dict.fromkeys(_GROUPS, self._group),
             **dict.fromkeys(("extern_block", "extern_task", "extern_optimizer", "extern_settings"), self._extern),
@@ -208,10 +205,12 @@ class TreeBuilder:
 
     def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
         """Raises:
-        LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
+        LineTaken: the first word of the next line was taken for the name or the value that a line lacks."""
         span = self._span(parts)
-        if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
+        if (kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text)) or self._has_taken_name(kind, parts):
             raise LineTaken
+        if kind in _TABLE_LINES:
+            self._report_empty_text(parts)
         return kind(**self._fields(kind, fields, parts), span=span)
 
     def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
@@ -246,9 +245,7 @@ class TreeBuilder:
         value: int | float = 0
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):
-            # `int` refuses texts of thousands of digits.
-            digits = digits.lstrip("0") or "0"
-            value = int(digits) if len(digits) < 20 else _LARGEST
+            value = int(digits)
             in_range = value < _LARGEST
         else:
             value = float(digits)
@@ -365,17 +362,6 @@ class TreeBuilder:
         return kind(**self._fields(kind, fields, parts), **more, span=span, documentation=documentation)
 
     # Lines
-
-    def _line(self, kind: type[N], fields: str, parts: Parts) -> N:
-        """Builds a statement, or a line of a recipe or a table.
-
-        Raises:
-            LineTaken: the line lacks something, for which the name of the next line was taken."""
-        if self._has_taken_name(kind, parts):
-            raise LineTaken
-        if kind in _TABLE_LINES:
-            self._report_empty_text(parts)
-        return kind(**self._fields(kind, fields, parts), span=self._span(parts))
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""

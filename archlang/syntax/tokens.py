@@ -112,13 +112,3 @@ def unclosed(code: Sequence[Token]) -> list[Token]:
 
 
 _OPENERS_OF = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
-
-
-def count_words(text: str) -> int:
-    """Counts the tokens of a text, up to `MOST_WORDS + 1`."""
-    count = 0
-    for _ in pieces(text):
-        count += 1
-        if count > MOST_WORDS:
-            break
-    return count
