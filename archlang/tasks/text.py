@@ -17,6 +17,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Text(FileLanguageModel):
     header, group = True, "none"
     documents = True
     own_groups, breakdown = ("window",), "window"
-    metrics = ("bits_per_byte", "perplexity", "accuracy")
+    metrics: ClassVar = ("bits_per_byte", "perplexity", "accuracy")
 
     def files(self) -> tuple[str, ...]:
         return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
