@@ -144,7 +144,10 @@ Seeds = Annotated[
 Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
 EngineOptions = Annotated[
     list[str] | None,
-    typer.Option("--engine-option", help="An option of ray, as `gpus=1`, or of slurm, as `slurm_partition=gpu`."),
+    typer.Option(
+        "--engine-option",
+        help="Of ray: `address`, `cpus`, `gpus`. Of slurm: `points=50` a job, or submitit's, as `slurm_partition=gpu`.",
+    ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
 Retries = Annotated[

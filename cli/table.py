@@ -261,6 +261,13 @@ def tune(
     retries: arguments.Retries = 0,
     time_limit: arguments.TimeLimit = None,
     save: arguments.Save = "15m",
+    prune: Annotated[
+        str | None,
+        typer.Option(
+            help="End trials early whose evaluations are worse than those of others: median or hyperband.",
+            callback=matching("median|hyperband", "one of median, hyperband"),
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
@@ -291,12 +298,12 @@ def tune(
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
-    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save))
+    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune)
     shown = RunsDisplay(terminal, search.recipe, trials)
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries)
         for trial, result in tuning.run(trials, runner, lambda: stop.asked):
-            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {_value(trial)}"
             reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
@@ -307,7 +314,10 @@ def tune(
     for trial in running:
         terminal.print(f"trial {trial.number}: {_values(trial.values)}: running in another process")
     if as_json:
-        listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
+        listed = [
+            {"trial": trial.number, "values": trial.values, tuning.metric: trial.value, "pruned": trial.pruned}
+            for trial in ranked
+        ]
         best = search.text(ranked[0].sampled) if ranked else None
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
@@ -323,11 +333,18 @@ def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
 
     paths = [space.path for space in tuning.search.spaces]
     rows = [
-        [str(trial.number), f"{trial.value:.4f}", *(_text(trial.values[path]) for path in paths)]
+        [str(trial.number), _value(trial), *(_text(trial.values[path]) for path in paths)]
         for trial in ranked[:_PRINTED_TRIALS]
     ]
-    console.out.print(TextTable("The best trials", ["trial", tuning.metric, *paths], rows).terminal())
+    pruned = sum(trial.pruned for trial in ranked)
+    title = f"The best trials; {pruned} of {len(ranked)} were pruned" if pruned else "The best trials"
+    console.out.print(TextTable(title, ["trial", tuning.metric, *paths], rows).terminal())
     console.out.print(tuning.search.text(ranked[0].sampled))
+
+
+def _value(trial: Trial) -> str:
+    number = "" if trial.value is None else f"{trial.value:.4f}"
+    return f"{number} (pruned)" if trial.pruned else number
 
 
 def _values(values: Mapping[str, int | float | str | bool]) -> str:

@@ -176,7 +176,7 @@ def test_the_citation_has_the_version_of_the_package() -> None:
 WITH_OTHERS = {
     "backports": "backports.zstd",
     "PIL": "pillow", "cattrs": "pygls", "lsprotocol": "pygls", "markupsafe": "torch", "pydantic_core": "pydantic",
-    "sqlalchemy": "optuna", "tokenizers": "transformers", "triton": "torch",
+    "sqlalchemy": "optuna", "tokenizers": "transformers",
 }  # fmt: skip
 
 

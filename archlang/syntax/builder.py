@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from archlang.errors import Diagnostic
 from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.comments import Comments
+from archlang.syntax.documentation import documentation_above
 from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
 from archlang.syntax.walk import children
 
@@ -21,7 +21,6 @@ from archlang.syntax.walk import children
 # part has which type.
 Parts = list[Any]  # Any: see above
 N = TypeVar("N", bound=tree.Node)
-S = TypeVar("S", bound=tree.Commented)
 ItemT = TypeVar("ItemT", bound=tree.Item)
 
 # The deepest tree that the later stages, which are recursive, accept.
@@ -60,8 +59,8 @@ _VALUES: dict[str, tuple[type[tree.Node], str]] = {
     "number_of_cell": (tree.CellNumber, "value _ deviation"),
     "no_number": (tree.CellNumber, "_"),
 }
-# Those that take the comments above, in and beside them.
-_LINES: dict[str, tuple[type[tree.Commented], str]] = {
+# Statements, and lines of recipes and tables.
+_LINES: dict[str, tuple[type[tree.Node], str]] = {
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
@@ -76,6 +75,7 @@ _LINES: dict[str, tuple[type[tree.Commented], str]] = {
     "experts": (tree.Experts, "target _ _ variable _ over _ by body"),
     "unclear": (tree.Unclear, "header body"),
     "missing_line": (tree.Missing, "_"),
+    "choice": (tree.Choice, "word value"),
     "at_test": (tree.AtTest, "_ settings"),
     "vary": (tree.Vary, "_ *variations"),
     "search": (tree.Search, "_ *sought"),
@@ -98,7 +98,6 @@ _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", 
 _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
 _LARGEST = 2**63
 
-_COMMA = re.compile(r"\s*,")
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
 # A line with a clause that has the form of a value, after a line that ends before a value.
 _TAKEN_CLAUSE = re.compile(
@@ -112,11 +111,16 @@ _TAKEN_CLAUSE = re.compile(
 )
 
 
-class TooDeep(Exception):
-    """A node is more than `DEEPEST` levels deep."""
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
+def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
+    """Returns the place of the first node that is more than `DEEPEST` levels deep; None if there is none."""
+    pending = [(node, 0) for node in nodes]
+    while pending:
+        node, depth = pending.pop()
+        depth += isinstance(node, _Level)
+        if depth > DEEPEST:
+            return node.span
+        pending += [(child, depth) for child in children(node)]
+    return None
 
 
 class LineTaken(Exception):
@@ -167,12 +171,9 @@ def _with_fields(fields: str, parts: Parts) -> Iterator[tuple[str, Any]]:
 class TreeBuilder:
     """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts."""
 
-    def __init__(self, source: Source, comments: Comments) -> None:
+    def __init__(self, source: Source) -> None:
         self.mistakes: list[Diagnostic] = []
         self._source = source
-        self._comments = comments
-        # Holds the nodes too, so that no later node reuses an id.
-        self._depths: dict[int, tuple[int, tree.Node]] = {}
         self.rules: Mapping[str, Callable[[Parts], object]] = {
             **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
             **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
@@ -191,7 +192,6 @@ class TreeBuilder:
             "body": self._body,
             "else_if": self._else_if,
             "carry": self._carry,
-            "choice": self._choice,
             "settings": self._settings,
             "unary": self._unary,
             "number": self._number,
@@ -199,10 +199,6 @@ class TreeBuilder:
             "group": self._in_parentheses,
             "name": lambda parts: tree.Name(parts=tuple(parts[0].split(".")), span=self._span(parts)),
         }
-
-    def closing(self) -> tuple[str, ...]:
-        """Returns the comments that belong to no node."""
-        return self._comments.within(0, len(self._source.text))
 
     def _span(self, parts: Sequence[object]) -> Span:
         present = [part for part in parts if part is not None]
@@ -212,12 +208,11 @@ class TreeBuilder:
 
     def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
         """Raises:
-        TooDeep: the node is more than `DEEPEST` levels deep.
         LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
         span = self._span(parts)
         if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
             raise LineTaken
-        return self._nested(kind(**self._fields(kind, fields, parts), span=span))
+        return kind(**self._fields(kind, fields, parts), span=span)
 
     def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
         """Returns the fields of a node: a token is a text with its place, or says that something holds."""
@@ -236,16 +231,6 @@ class TreeBuilder:
                 if f"{name}_span" in declared:
                     values[f"{name}_span"] = self._span([part])
         return values
-
-    def _nested(self, node: N) -> N:
-        depth = isinstance(node, _Level) + max(map(self._depth, children(node)), default=0)
-        if depth > DEEPEST:
-            raise TooDeep(node.span)
-        self._depths[id(node)] = depth, node
-        return node
-
-    def _depth(self, node: tree.Node) -> int:
-        return self._depths[id(node)][0] if id(node) in self._depths else 0
 
     def _is_string(self, token: Any) -> bool:  # Any: a token
         return bool(token.type == "STRING")
@@ -275,7 +260,6 @@ class TreeBuilder:
 
     def _in_parentheses(self, parts: Parts) -> tree.Node:
         node: tree.Node = replace(parts[1], span=self._span(parts))
-        self._depths[id(node)] = self._depth(parts[1]), node
         return node
 
     # Lists
@@ -324,10 +308,8 @@ class TreeBuilder:
             "inputs": not name or any(not field.name for field in fields),
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
-        named = self._with_comments(tuple(parameter for parameter in parameters if parameter.name))
         return tree.Signature(
-            statics=named,
-            closing=() if statics is None else self._before_bracket(named, statics.end),
+            statics=tuple(parameter for parameter in parameters if parameter.name),
             inputs=tuple(field for field in fields if field.name),
             result=None if unread["result"] else result,
             where=where,
@@ -375,49 +357,25 @@ class TreeBuilder:
 
     def _listing(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
         """Builds a recipe or a table."""
-        opener, *lines = parts[4:]
-        closing = self._comments.within(opener.end_pos, self._span(parts).end, follows=len(lines) > 1)
-        return self._item(kind, f"_ name _ {origin} _ *parts _", parts, closing=closing)
+        return self._item(kind, f"_ name _ {origin} _ *parts _", parts)
 
     def _item(self, kind: type[ItemT], fields: str, parts: Parts, **more: Any) -> ItemT:  # Any: further fields
-        """Builds an item, with its `##` lines apart from the other comments."""
         span = self._span(parts)
-        comments = self._comments_of(span, moved=False)
-        lines = list(comments["leading"])
-        apart = bool(lines) and lines[-1] == ""
-        block = len(lines) - apart
-        while block > 0 and lines[block - 1] != "":
-            block -= 1
-        group = lines[block : len(lines) - apart]
-        docs = [line for line in group if line.startswith("##")]
-        apart = apart and bool(docs) and len(docs) == len(group)
-        if not docs or (lines[-1] == "" and not apart):
-            docs, rest = [], lines
-        else:
-            rest = lines[:block] + [line for line in group if not line.startswith("##")]
-        # Comments from inside the item move above it, where `##` would make them documentation.
-        moved = [f"# {line.lstrip('# ')}".rstrip() if line.startswith("##") else line for line in self._moved(span)]
-        if moved:
-            rest += moved + ([""] if apart else [])
-        documentation = tuple(line[2:].removeprefix(" ") for line in docs)
-        comments = {**comments, "leading": tuple(rest), "documentation": documentation, "apart": apart}
-        return kind(**self._fields(kind, fields, parts), **more, span=span, **comments)
+        documentation = documentation_above(span)
+        return kind(**self._fields(kind, fields, parts), **more, span=span, documentation=documentation)
 
     # Lines
 
     def _line(self, kind: type[N], fields: str, parts: Parts) -> N:
-        """Builds a statement, or a line of a recipe or a table, with its comments.
+        """Builds a statement, or a line of a recipe or a table.
 
         Raises:
-            TooDeep: the node is more than `DEEPEST` levels deep.
             LineTaken: the line lacks something, for which the name of the next line was taken."""
         if self._has_taken_name(kind, parts):
             raise LineTaken
         if kind in _TABLE_LINES:
             self._report_empty_text(parts)
-        span, values = self._span(parts), self._fields(kind, fields, parts)
-        node = kind(**values, span=span, **self._comments_of(span))
-        return self._nested(node) if isinstance(node, _Level) else node
+        return kind(**self._fields(kind, fields, parts), span=self._span(parts))
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
@@ -438,45 +396,8 @@ class TreeBuilder:
                 self.mistakes.append(mistakes.empty_text(self._span([text]), what))
 
     def _body(self, parts: Parts) -> tree.Body:
-        statements, span = _nodes_of(parts), self._span(parts)
-        closing = self._comments.within(span.start, span.end, bool(statements))
-        return self._nested(tree.Body(statements=statements, closing=closing, span=span))
+        return tree.Body(statements=_nodes_of(parts), span=self._span(parts))
 
     def _else_if(self, parts: Parts) -> tree.Body:
-        # Its comments stay for the `if` that it belongs to.
         node = self._node(tree.If, "_ test then _ otherwise", parts)
-        return self._nested(tree.Body(statements=(node,), span=node.span))
-
-    def _choice(self, parts: Parts) -> tree.Choice:
-        word, value = parts
-        if isinstance(value, tree.Call):
-            statics = self._with_comments(value.statics)
-            value = replace(value, statics=statics, closing=self._before_bracket(statics, value.span.end))
-        return self._line(tree.Choice, "word value", [word, value])
-
-    # Comments
-
-    def _comments_of(self, span: Span, moved: bool = True) -> dict[str, Any]:  # Any: the fields of `Commented`
-        """Takes the comments above, beside and, if `moved`, inside a span."""
-        leading, blank = self._comments.above(span.start)
-        if moved:
-            leading += self._moved(span)
-        return {"leading": leading, "trailing": self._comments.beside(span.end), "blank": blank}
-
-    def _moved(self, span: Span) -> tuple[str, ...]:
-        """Takes the comments inside a span that belong to no node of their own."""
-        return tuple(line for line in self._comments.within(span.start, span.end) if line)
-
-    def _with_comments(self, statics: tuple[S, ...]) -> tuple[S, ...]:
-        """Returns statics with the comments above and beside them, where a `,` may stand between."""
-        commented = []
-        for static in statics:
-            leading, _ = self._comments.above(static.span.start)
-            comma = _COMMA.match(self._source.text, static.span.end)
-            trailing = self._comments.beside(static.span.end if comma is None else comma.end())
-            commented.append(replace(static, leading=leading, trailing=trailing) if leading or trailing else static)
-        return tuple(commented)
-
-    def _before_bracket(self, statics: tuple[S, ...], end: int) -> tuple[str, ...]:
-        """Takes the comments after the last static, before the bracket that closes them at `end`."""
-        return tuple(filter(None, self._comments.within(statics[-1].span.end, end))) if statics else ()
+        return tree.Body(statements=(node,), span=node.span)

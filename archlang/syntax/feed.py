@@ -9,7 +9,7 @@ from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS
 from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import LineTaken, TreeBuilder
 from archlang.syntax.explain import explain, explain_end
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
@@ -63,9 +63,6 @@ class Feed:
                     return False
             if any(self.stack.accepts(kind, settles) for kind in follow):
                 return True
-        except TooDeep as error:
-            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
-            return False
         except LineTaken:
             pass
         self.report_incomplete(tokens)

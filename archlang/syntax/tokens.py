@@ -27,6 +27,8 @@ STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = ("let", "return", "emit", "if", "repeat", "stack", "else", "in", "when", "and", "or", "not", "true", "false")
 BINDERS = ("=", "<-")
+# Terminals with which a value ends.
+ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 

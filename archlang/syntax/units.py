@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, PART_WORDS, RESERVED, STATEMENT_WORDS, closers
+from archlang.syntax.tokens import (
+    BINDERS,
+    CLOSERS,
+    ENDS_OF_VALUES,
+    ITEM_WORDS,
+    PART_WORDS,
+    RESERVED,
+    STATEMENT_WORDS,
+    closers,
+)
 
 if TYPE_CHECKING:
     from lark import Token
@@ -28,8 +37,7 @@ _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "avera
 _UNFINISHED = frozenset(
     ("at", "from", "in", "of", "by", "carry", "claims", "median", "and", "or", "not", "when", "else")
 )
-_BEFORE_BOUND = ("let", "loss", "charge", "repeat", "stack")  # earlier versions wrote `charge`
-_ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
+_BEFORE_BOUND = ("let", "loss", "repeat", "stack")
 
 
 @dataclass
@@ -357,7 +365,7 @@ class _Cutter:
         if is_bound and is_word(token) and token not in ("when", "else"):
             if parens:
                 return begins_line and (following == "<-" or parens[-1] == "(" or column <= outer)
-            is_statement = before.type in _ENDS_OF_VALUES and current[-1] not in _BEFORE_BOUND
+            is_statement = before.type in ENDS_OF_VALUES and current[-1] not in _BEFORE_BOUND
             return is_statement or (begins_line and (before != "," or column <= indent))
         if token in ("scan", "experts") and begins_line and not parens:
             return True
@@ -379,5 +387,5 @@ class _Cutter:
         is_start = is_word(token) or token.type in ("NUMBER", "STRING", "UNKNOWN")
         if not is_start or (token.column or 0) > indent or token in continuing:
             return False
-        is_end = before.type in (*_ENDS_OF_VALUES, "RBRACE") or (before == "-" and continuing is _CONTINUING_PARTS)
+        is_end = before.type in (*ENDS_OF_VALUES, "RBRACE") or (before == "-" and continuing is _CONTINUING_PARTS)
         return before not in _UNFINISHED and (is_end or (is_word(before) and before not in RESERVED))

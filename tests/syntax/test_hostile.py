@@ -30,8 +30,8 @@ def survives(text: str) -> None:
     if diagnostics:
         plain(diagnostics).encode("utf-8")
         to_json(diagnostics).encode("utf-8")
-    printed = format_program(program)
-    if not diagnostics:
+    else:
+        printed = format_program(program)
         again, wrong = parse_tolerantly(Source("y.arch", printed))
         assert wrong == ()
         assert again == program

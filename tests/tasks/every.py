@@ -49,6 +49,7 @@ SMALL: dict[str, dict[str, object]] = {
     "arithmetic": {"train_size": 220, "iid_size": 5},
     "mqar": {"train_size": 5, "valid_size": 5},
     "parity": {"train_size": 50},
+    "word_problem": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "modular_arithmetic": {"train_size": 50},
     "bucket_sort": {"train_size": 50},
     "stack_manipulation": {"train_size": 50},

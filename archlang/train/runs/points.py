@@ -20,14 +20,18 @@ from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
-from archlang.train.record.schemas import RunRecord, json_value
+from archlang.train.record.reading import has
+from archlang.train.record.schemas import RESULTS, RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import Stop
-from archlang.train.trainer import SAVED_EVERY, Interval
+from archlang.train.trainer import SAVED_EVERY, Interval, NoProgress
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
+# A file of a run folder: the run was pruned.
+PRUNED = ".pruned"
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Point:
     """the steps or the time between checkpoints"""
     other_seeds: tuple[Point, ...] = ()
     """runs that differ in their seeds alone, to be trained together with this one"""
+    is_prunable: bool = False
+    """whether the run stops when its folder has the file `PRUNED`"""
+
+    def is_finished(self) -> bool:
+        return all(has(run.folder, RESULTS) for run in (self, *self.other_seeds))
 
 
 @dataclass(frozen=True)
@@ -125,10 +134,29 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
+class _PruneWatcher(NoProgress):
+    """Looks between steps whether the run was pruned: a file reaches a run on any machine."""
+
+    def __init__(self, folder: Path, stop: Stop) -> None:
+        self._folder, self._stop, self._next = folder, stop, 0.0
+
+    def due(self) -> bool:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            self._stop.asked |= has(self._folder, PRUNED)
+        return False
+
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
+        self.due()
+
+
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        return [train(point.plan, point.folder, device=device, precision=precision, save=save, stop=stop)]
+        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else None
+        return [
+            train(point.plan, point.folder, device=device, precision=precision, save=save, watcher=watcher, stop=stop)
+        ]
     runs = (point, *point.other_seeds)
     plans, folders = [run.plan for run in runs], [run.folder for run in runs]
     return train_together(plans, folders, device=device, precision=precision, save=save, stop=stop)

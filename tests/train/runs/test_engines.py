@@ -21,8 +21,9 @@ from archlang.train.record.reading import read_record
 from archlang.train.record.schemas import VERSIONS, VersionsRecord
 from archlang.train.runs import engines, training
 from archlang.train.runs.engines import make_engine
-from archlang.train.runs.points import Point, run_point
+from archlang.train.runs.points import Point, PointResult, run_point
 from archlang.train.runs.table import TableRuns
+from archlang.train.stop import Stop
 from tests.tiny_run import StopAfter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes")
@@ -127,11 +128,55 @@ def test_a_job_at_its_time_limit_is_saved_and_queued_again(
 
 
 def test_the_time_of_a_point_that_waits_in_a_queue_begins_when_it_runs(points: tuple[Point, ...]) -> None:
-    waiting = engines._QueuedPoint.of(replace(points[0], deadline=time.time() + 60))
+    waiting = engines._Job.of([replace(points[0], deadline=time.time() + 60)])
     assert waiting.seconds == pytest.approx(60, abs=1)
-    hours_later = replace(waiting, point=replace(waiting.point, deadline=time.time() - 7200))
-    result = hours_later()
+    hours_later = replace(waiting, points=[replace(points[0], deadline=time.time() - 7200)])
+    (result,) = hours_later()
     assert (result.error, result.stopped) == ("", False)
+
+
+@installed("submitit")
+def test_a_job_that_is_queued_again_runs_its_unfinished_points_only(
+    points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def run(point: Point, stop: Stop) -> PointResult:
+        begun.append(point.name)
+        if len(begun) == 2:
+            stop.asked, stop.number = True, signal.SIGTERM
+        return PointResult(point, 1.0, stopped=stop.asked)
+
+    monkeypatch.setattr(engines, "run_point", run)
+    job = engines._Job.of(points)
+    assert [result.stopped for result in job()] == [False, True, True]
+    results = job.checkpoint().function()
+    assert [(result.point.name, result.stopped) for result in results] == [(point.name, False) for point in points]
+    assert begun == [points[0].name, points[1].name, points[1].name, points[2].name]
+
+
+@pytest.mark.slow
+@installed("submitit")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_of_several_points_that_dies_loses_none_of_its_finished_points(
+    retries: int, program: Path, points: tuple[Point, ...]
+) -> None:
+    endless = replace(points[1], plan=plan_recipe(program, sets={"train.steps": "400"}))
+
+    def kill() -> None:
+        wait_for(endless.folder / "checkpoints" / "step-00000040")
+        for controller in children(os.getpid()):
+            for task in children(controller):
+                os.kill(task, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    engine = make_engine("slurm", 1, {"cluster": "local", "points": "3"}, retries)
+    results = {result.point.name: result.error for result in engine.run([points[0], endless, points[2]], lambda: False)}
+    killer.join()
+    assert [bool(results[point.name]) for point in points] == [False, not retries, not retries]
+    assert [point.is_finished() for point in (points[0], endless, points[2])] == [True, bool(retries), bool(retries)]
 
 
 def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
@@ -157,7 +202,7 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
     ("name", "options"),
     [
         pytest.param("ray", {}, marks=installed("ray")),
-        pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
+        pytest.param("slurm", {"cluster": "local", "points": "2"}, marks=installed("submitit")),
     ],
 )
 def test_another_engine_resumes_runs(
@@ -199,6 +244,7 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
         pytest.param("ray", {"colour": "red"}, "colour", marks=installed("ray")),
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
+        pytest.param("slurm", {"points": "0"}, "points", marks=installed("submitit")),
     ],
 )
 def test_an_unknown_engine_or_option_is_named(
