@@ -17,6 +17,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,13 +33,14 @@ from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows
 class Text(FileLanguageModel):
     length: int
     stride: int
+    packed: bool
     tokenizer: str
 
     version = 1
     header, group = True, "none"
     documents = True
     own_groups, breakdown = ("window",), "window"
-    metrics = ("bits_per_byte", "perplexity", "accuracy")
+    metrics: ClassVar = ("bits_per_byte", "perplexity", "accuracy")
 
     def files(self) -> tuple[str, ...]:
         return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
@@ -102,6 +104,9 @@ class Text(FileLanguageModel):
         items = super().encode(rows, *columns)
         targets, stride = items.targets, self.stride or self.length
         assert isinstance(targets, Ragged)
+        sizes = rows.corpus.sizes[rows.indices]
+        if self.packed and len(targets) and not rows.corpus.source.is_one_text:
+            targets, sizes = Ragged(targets.values, targets.offsets[[0, -1]]), sizes.sum(keepdims=True)
         counts = self._windows(targets.lengths)
         document, number = np.repeat(np.arange(len(targets)), counts), _ranges(counts)
         starts, positions = number * stride, targets.lengths[document]
@@ -109,8 +114,7 @@ class Text(FileLanguageModel):
         # Where the window before has stopped.
         known = np.where(number > 0, starts + self.length - stride, 0)
         # The bytes of a document are shared by its positions.
-        sizes = rows.corpus.sizes[rows.indices][document]
-        sizes = stops * sizes // positions - known * sizes // positions
+        sizes = stops * sizes[document] // positions - known * sizes[document] // positions
         x, targets = (
             each.slices(targets.offsets[document] + starts, stops - starts) for each in (items.inputs["x"], targets)
         )

@@ -97,7 +97,7 @@ def build(name: str, **statics: object) -> Task:
     module, _, attribute = signature(name).python.partition(":")
     task_class = getattr(importlib.import_module(module), attribute)
     # Without a path, which `where` requires, a task over files of the user's own knows its default splits.
-    is_without_file = (name == "text" or name.startswith("file")) and "path" not in statics
+    is_without_file = name.startswith(("file", "text")) and "path" not in statics
     task: Task = task_class.unchecked(**statics) if is_without_file else task_class(**statics)
     return task
 

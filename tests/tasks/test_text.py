@@ -30,7 +30,8 @@ def documents(task: Text, split: str = "train") -> list[list[int]]:
         if items.groups["window"][index] == 0:
             found.append([])
             assert items.inputs["x"][index][0] == task.words + 2
-        assert np.array_equal(items.inputs["x"][index][1:], target[:-1])
+        shifted = np.where(target == task.words + 1, task.words + 2, target)[:-1]
+        assert np.array_equal(items.inputs["x"][index][1:], shifted)
         marks = np.ones(len(target), np.bool_) if items.scored is None else items.scored[index]
         found[-1] += target[marks].tolist()
     return found
@@ -54,6 +55,21 @@ def test_each_token_of_a_document_counts_once_whatever_the_windows(
     sizes = train.notes["bytes"].values
     assert sizes.sum() == sum(len(text.encode()) for text in (POEM, "no", POEM[:7]))
     assert sizes.min() >= 0
+
+
+def test_packed_windows_have_all_documents_one_after_another(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(50)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    task = Text(path=str(tmp_path / "a.jsonl"), length=32, packed=True, valid_share=0.5)
+    read = []
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        assert set(items.inputs["x"].lengths[:-1].tolist()) == {32}
+        (document,) = documents(task, split)
+        found = spelled(task, document).split("[E]")[:-1]
+        assert items.notes["bytes"].values.sum() == sum(map(len, found))
+        read += found
+    assert sorted(read) == sorted(texts)
 
 
 def test_bytes_need_one_byte_a_token(tmp_path: Path) -> None:

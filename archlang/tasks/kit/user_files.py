@@ -103,7 +103,6 @@ class Source:
 
         Raises:
             TaskError: a file is missing, or a row is malformed."""
-        check_forms(self.task, self.files, len(self.columns), self.documents)
         return _read(self, json.dumps(self.key()))
 
 
@@ -338,7 +337,8 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
         try:
             if _form(path)[0] == ".parquet":
                 source = parquet.ParquetFile(file, buffer_size=_BUFFER)
-                names, batches = source.schema_arrow.names, source.iter_batches(_ROWS, columns=[*columns, SPLIT])
+                names = source.schema_arrow.names
+                batches = source.iter_batches(_ROWS, columns=[*columns, SPLIT], use_threads=False)
             elif file.peek(len(_ARROW_FILE)).startswith(_ARROW_FILE):
                 source = ipc.open_file(file)
                 names, batches = source.schema.names, map(source.get_batch, range(source.num_record_batches))
