@@ -9,12 +9,10 @@ import torch
 from archlang.contracts import mistakes
 from archlang.contracts.cases import cases, resized, tables
 from archlang.contracts.facts import costs, halting, maps, records
-from archlang.contracts.gradients import gradients
-from archlang.contracts.independence import batch, padding, pure, saving
+from archlang.contracts.independence import batch, padding, pure, random, saving, seeds
 from archlang.contracts.mistakes import Broken, Skipped, Verdict
-from archlang.contracts.randomness import random, seeds
 from archlang.contracts.reading import reads
-from archlang.contracts.results import numbers, result
+from archlang.contracts.results import gradients, numbers, result
 from archlang.contracts.subject import Subject
 from archlang.errors import ProgramError
 from archlang.plan.check import check
@@ -87,6 +85,8 @@ def hold(declaration: Declaration, seed: int = 0, plugins: Plugins = NO_PLUGINS)
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported."""
     name = declaration.name
+    if any(parameter.type.name == "chunks" for parameter in declaration.item.signature.inputs):
+        return _untested(name, "no sample has chunks")
     instances = tables(declaration, plugins)
     if isinstance(instances, str):
         return _untested(name, f"no block of the library is a value for `{instances}`")

@@ -60,6 +60,6 @@ def test_a_block_static_gets_an_instance_from_the_library() -> None:
 )
 def test_a_block_without_cases_is_skipped_with_a_reason(text: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "f.arch"
-    file.write_text(f'extern block {text} python "archlang.blocks.norm:Norm"\n')
+    file.write_text(f'extern block {text} python "archlang.blocks.features:Norm"\n')
     (block,) = program_blocks(file)
     assert all(verdict.skipped.startswith(reason) for verdict in hold(block))
