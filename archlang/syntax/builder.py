@@ -91,7 +91,6 @@ _Level = (
     | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
-_TABLE_LINES = (tree.Row, tree.Column, tree.Columns)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
 _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
 _LARGEST = 2**63
@@ -173,7 +172,8 @@ class TreeBuilder:
             "recipe": partial(self._listing, tree.Recipe, "base"),
             "table": partial(self._listing, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
-            "random": self._random,
+            "random": partial(self._clause_of, "caveats", tree.Caveat, "kind _ test"),
+            "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "stops": partial(self._clause_of, "caveats", tree.Caveat, "_ kind _ test"),
             "cuts": partial(self._clause_of, "cuts", tree.Cut, "_ _ _ parts _ test"),
             "body": self._body,
@@ -199,8 +199,6 @@ class TreeBuilder:
         span = self._span(parts)
         if (kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text)) or self._has_taken_name(kind, parts):
             raise LineTaken
-        if kind in _TABLE_LINES:
-            self._report_empty_text(parts)
         return kind(**self._fields(kind, fields, parts), span=span)
 
     def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
@@ -272,10 +270,6 @@ class TreeBuilder:
     def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
         clause = self._clause(field, parts)
         return clause._replace(nodes=(kind(**self._fields(kind, fields, parts), span=clause.span),))
-
-    def _random(self, parts: Parts) -> Clause:
-        is_in_training = parts[2] is not None
-        return self._clause_of("caveats", tree.Caveat, f"{'_ _ kind' if is_in_training else 'kind _ _'} _ test", parts)
 
     def _signature(self, parts: Parts) -> tree.Signature:
         """`parts` are the name, the statics, the inputs and the result of a signature, and clauses."""
@@ -357,14 +351,6 @@ class TreeBuilder:
             name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
             is_bound = name is not None
         return is_bound and self._span([name]).line != self._span([word]).line
-
-    def _report_empty_text(self, parts: Parts) -> None:
-        """Reports an empty title, or an empty reason why a row is absent."""
-        whats = (f"the title of a `{parts[0]}`", "the reason after `absent`")
-        texts = [part for part in parts[1:4] if isinstance(part, str) and self._is_string(part)]
-        for text, what in zip(texts, whats, strict=False):
-            if not text[1:-1].strip():
-                self.mistakes.append(mistakes.empty_text(self._span([text]), what))
 
     def _body(self, parts: Parts) -> tree.Body:
         return tree.Body(statements=_nodes_of(parts), span=self._span(parts))
