@@ -49,7 +49,7 @@ class Recovery(Feed):
         if word == "use":
             self.feed(header.tokens, ("$END",))
         elif self._is_recipe:
-            self._read_recipe_header(header.tokens, word)
+            self._read_recipe_header(header.tokens)
         else:
             if word == "extern" and not self.feed(header.tokens[:2], ("NAME",)):
                 return
@@ -95,15 +95,11 @@ class Recovery(Feed):
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
 
-    def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
+    def _read_recipe_header(self, tokens: list[Token]) -> None:
         if self.feed(tokens, ("LBRACE",)):
             return
         place = tokens[-1].end_pos or 0
-        if tokens[1:2] == ["from"]:
-            self.stack.cut(1)  # the name is missing
-        if word == "recipe" and self.stack.way_to("FROM") is not None:
-            self.stack.complete("FROM", place)  # it may lack its base
-            self.stack.put("FROM", "from", place, place)
+        self.stack.cut(1)
         self.stack.complete("LBRACE", place)
 
     def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
