@@ -66,16 +66,15 @@ class Subject:
     # The module
 
     def construct(self, seed: int) -> nn.Module:
-        """Returns a module with the block, at the path `block`, and its tables.
+        """Returns a module with the block, at the path `block`.
 
         Raises:
             Broken: the constructor raises an error."""
-        case = self.case
-        instances = {instance.path: instance for instance in (*case.tables, case.instance)}
+        instance = self.case.instance
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            graph = Graph(BLOCK, Region((), (), ()), instances)
+            graph = Graph(BLOCK, Region((), (), ()), {instance.path: instance})
             add_instances(root, graph, classes_of(graph, self._plugins))
         except ConstructionError as error:
             cause = error.__cause__

@@ -3,6 +3,8 @@ of texts, or the cells of puzzles."""
 
 from __future__ import annotations
 
+import glob
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -60,7 +62,9 @@ class FileTask(ShippedTask):
         # Documents have one column, whose tokenizer is not read here.
         columns = 1 if self.documents else len(self.columns())
         for path in self._paths():
-            check_forms(self.name, files_of(path), columns, self.documents)
+            # Folders are listed when they are read: an editor checks after each key.
+            if not (os.path.isdir(path) or glob.has_magic(path)):
+                check_forms(self.name, [path], columns, self.documents)
 
 
 class TextFileTask(FileTask):

@@ -176,6 +176,12 @@ def test_a_folder_has_files_of_one_form_and_all_or_none_with_splits(tmp_path: Pa
         read(tmp_path / "c")
 
 
+def test_a_check_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "scandir", lambda *_: pytest.fail("it lists a folder"))
+    for path in (tmp_path, tmp_path / "**" / "*.csv", tmp_path / "absent", tmp_path / "*.xls"):
+        own(path)
+
+
 @pytest.mark.parametrize("form", ["parquet", "feather", "stream"])
 def test_an_error_in_a_binary_table_names_its_row_or_column(tmp_path: Path, form: str) -> None:
     name = "a.parquet" if form == "parquet" else "a.arrow"
