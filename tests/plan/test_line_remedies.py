@@ -22,7 +22,6 @@ def remedies(template: str, line: str) -> list[str]:
         ("let f = h", "bind the value without `let`: `f = h`"),
         ("let f = 3", "write `let f = linear[64]`, or bind a value without `let`: `f = …`"),
         ("let f = h |> norm", "write `let f = linear[64]`, or bind a value without `let`: `f = …`"),
-        ("let f(x) = norm", "declare a block: `block f(…) -> … { … }`"),
     ],
 )
 def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy: str) -> None:
