@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from archlang.backend.runtime.block import MaskN
-from archlang.backend.runtime.initial_weights import reads_initial_weights
+from archlang.backend.runtime.block import MaskN, reads_initial_weights
 from archlang.backend.runtime.stacking import model_by_model
 from archlang.disk.folder import Folder
 from archlang.disk.mistakes import RefusedFile
