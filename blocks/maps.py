@@ -67,8 +67,10 @@ class Scores(Weightless):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
-        query = query * self.scale if self.scale else query / sqrt(query.shape[-1])
-        products = query @ shared(key, self.heads).transpose(-1, -2)
+        query, key = query * self.scale if self.scale else query / sqrt(query.shape[-1]), shared(key, self.heads)
+        # The product of matrices would copy all keys for a single row, as where a token is decoded.
+        one_row = query.shape[2] == 1
+        products = (query * key).sum(-1)[:, :, None] if one_row else query @ key.transpose(-1, -2)
         if self.softcap:
             products = self.softcap * torch.tanh(products / self.softcap)
         return heads_last(products)
@@ -388,12 +390,11 @@ class Interpolate(Weightless):
         if not t.shape[3]:
             return heads_last(p * 0.0)
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
-        below = known.long()
-        values, part = t.gather(3, below), place - below
+        before = known.floor()
+        values, part = t.gather(3, before.long()), place - before
         if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
             return heads_last(values)
-        above = below + (known > below)
-        return heads_last((1 - part) * values + part * t.gather(3, above))
+        return heads_last(torch.lerp(values, t.gather(3, known.ceil().long()), part.to(values.dtype)))
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:
