@@ -18,9 +18,8 @@ from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.errors import ProgramError
 from archlang.errors.source import Source
-from archlang.graph.graph import Graph, Region
+from archlang.graph.graph import Graph, Region, scope_of
 from archlang.graph.operations import OwnWeights, step_limit
-from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
 from archlang.plan.from_file import rebind
