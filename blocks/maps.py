@@ -18,7 +18,6 @@ from archlang.blocks.attention import (
     hides_keys,
     is_faster_plainly,
     join_heads,
-    near_keys,
     softmax_with_sinks,
     split_heads,
     visible,
@@ -38,14 +37,8 @@ def heads_last(x: Float[Tensor, "b h n m"]) -> Float[Tensor, "b n m h"]:
 def allowed_keys(
     x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int = 0, window: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Returns the entries whose column is real and, if `causal`, not after their row, and at a distance below `window`
-    unless it is 0; None if all are. The first row is that of the position `first_row`."""
-    n, m = x.shape[2:]
-    allowed = None if mask_m is None else mask_m[:, None, None]
-    if not hides_keys(causal, m, first_row) and not hides_far_keys(window, n, m, first_row):
-        return allowed
-    near = near_keys(n, m, causal, x.device, first_row, window)
-    return near if allowed is None else near & allowed
+    """Returns the entries whose column a row may read, as of `visible`; the first row is that of `first_row`."""
+    return visible(x.shape[2], x.shape[3], causal, mask_m, x.device, first_row, window)
 
 
 def only(x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int) -> Float[Tensor, "b h n m"]:

@@ -34,7 +34,21 @@ def alibi_slopes(heads: int) -> list[float]:
     return first + between[: heads - power]
 
 
-class AbsolutePositions(nn.Module):
+class _Placed(nn.Module):
+    """A sequence whose positions are encoded by their indices."""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, 0)
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, cache.start)
+
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        """Returns the result at the positions from `start`."""
+        raise NotImplementedError
+
+
+class AbsolutePositions(_Placed):
     """Adds a sinusoid of its position to each column.
 
         y_i = drop(x_i + s p_i),    p_i[2c] = sin(i w_c),    p_i[2c+1] = cos(i w_c),    w_c = 10000^(-2c/d)
@@ -49,18 +63,12 @@ class AbsolutePositions(nn.Module):
         self.dropout = dropout
         self.base = base
 
-    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, 0)
-
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, cache.start)
-
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)
         return dropout(x + self.scale * places, self.dropout, self.training)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(_Placed):
     """Adds a learned vector of its position to each column, nothing after as many positions as there are vectors.
 
     Radford et al., "Language models are unsupervised multitask learners", 2019."""
@@ -68,12 +76,6 @@ class LearnedPositions(nn.Module):
     def __init__(self, *, most: int, init: str, d: int) -> None:
         super().__init__()
         self.weight = nn.Parameter((0.02 if init == "small" else 1.0) * torch.randn(most, d))
-
-    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, 0)
-
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         vectors = self.weight[start : start + x.shape[1]]
@@ -184,14 +186,11 @@ class Rotation(Weightless):
         return pairs * log(self.first * self.trained / (2 * pi * turns)) / log(self.base)
 
 
-class RotaryPositions(Rotation):
+class RotaryPositions(Rotation, _Placed):
     """Rotates by the position: p_i = i"""
 
-    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._rotated(x, counted(x.shape[1], x, self.start))
-
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._rotated(x, counted(x.shape[1], x, self.start + cache.start))
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        return self._rotated(x, counted(x.shape[1], x, self.start + start))
 
 
 class RotaryPositionsAt(Rotation):

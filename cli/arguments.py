@@ -116,6 +116,9 @@ Device = Annotated[
         callback=matching(r"auto|cpu|mps|cuda(:\d+)?", "one of auto, cpu, cuda, cuda:1, mps"),
     ),
 ]  # fmt: skip
+Devices = Annotated[
+    int, typer.Option("--devices", min=1, help="Devices of one machine for each run, with a process for each.")
+]
 Precision = Annotated[
     str, typer.Option("--precision", help="32, bf16 or 16.", callback=matching("32|bf16|16", "one of 32, bf16, 16"))
 ]
@@ -146,7 +149,7 @@ EngineOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--engine-option",
-        help="Of ray: `address`, `cpus`, `gpus`. Of slurm: `points=50` a job, or submitit's, as `slurm_partition=gpu`.",
+        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]

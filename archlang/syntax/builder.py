@@ -28,7 +28,7 @@ DEEPEST = 64
 
 # The node of each rule, and the field of each part of the rule in order: `_` is a part without a field, and a field
 # with `*` before it has the nodes of several parts.
-_VALUES: dict[str, tuple[type[tree.Node], str]] = {
+_NODES: dict[str, tuple[type[tree.Node], str]] = {
     "pipe": (tree.Pipe, "value _ stage"),
     "conditional": (tree.Conditional, "then _ test _ otherwise"),
     "binary": (tree.Binary, "left operator right"),
@@ -58,9 +58,7 @@ _VALUES: dict[str, tuple[type[tree.Node], str]] = {
     "published": (tree.Published, "_ median *cells _ origin"),
     "number_of_cell": (tree.CellNumber, "value _ deviation"),
     "no_number": (tree.CellNumber, "_"),
-}
-# Statements, and lines of recipes and tables.
-_LINES: dict[str, tuple[type[tree.Node], str]] = {
+    # Statements, and lines of recipes and tables.
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
@@ -93,22 +91,11 @@ _Level = (
     | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
-_TABLE_LINES = (tree.Row, tree.Column, tree.Columns)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
 _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
 _LARGEST = 2**63
 
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
-# A line with a clause that has the form of a value, after a line that ends before a value.
-_TAKEN_CLAUSE = re.compile(
-    r"""
-    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
-    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
-    (?: random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
-      | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
-    """,
-    re.VERBOSE,
-)
 
 
 def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
@@ -175,8 +162,7 @@ class TreeBuilder:
         self.mistakes: list[Diagnostic] = []
         self._source = source
         self.rules: Mapping[str, Callable[[Parts], object]] = {
-            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
-            **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
+            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _NODES.items()},
             **{rule: partial(self._clause, rule) for rule in _CLAUSES},
             **dict.fromkeys(_GROUPS, self._group),
             **dict.fromkeys(("extern_block", "extern_task", "extern_optimizer", "extern_settings"), self._extern),
@@ -186,7 +172,8 @@ class TreeBuilder:
             "recipe": partial(self._listing, tree.Recipe, "base"),
             "table": partial(self._listing, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
-            "random": self._random,
+            "random": partial(self._clause_of, "caveats", tree.Caveat, "kind _ test"),
+            "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "stops": partial(self._clause_of, "caveats", tree.Caveat, "_ kind _ test"),
             "cuts": partial(self._clause_of, "cuts", tree.Cut, "_ _ _ parts _ test"),
             "body": self._body,
@@ -208,9 +195,9 @@ class TreeBuilder:
 
     def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
         """Raises:
-        LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
+        LineTaken: the first word of the next line was taken for the name or the value that a line lacks."""
         span = self._span(parts)
-        if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
+        if (kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text)) or self._has_taken_name(kind, parts):
             raise LineTaken
         return kind(**self._fields(kind, fields, parts), span=span)
 
@@ -246,9 +233,7 @@ class TreeBuilder:
         value: int | float = 0
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):
-            # `int` refuses texts of thousands of digits.
-            digits = digits.lstrip("0") or "0"
-            value = int(digits) if len(digits) < 20 else _LARGEST
+            value = int(digits)
             in_range = value < _LARGEST
         else:
             value = float(digits)
@@ -280,20 +265,11 @@ class TreeBuilder:
     # Signatures
 
     def _clause(self, field: str, parts: Parts) -> Clause:
-        """Raises:
-        LineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
-        span = self._span(parts)
-        if _TAKEN_CLAUSE.search(span.source.text, span.start, span.end):
-            raise LineTaken
-        return Clause(field, _nodes_of(parts), span)
+        return Clause(field, _nodes_of(parts), self._span(parts))
 
     def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
         clause = self._clause(field, parts)
         return clause._replace(nodes=(kind(**self._fields(kind, fields, parts), span=clause.span),))
-
-    def _random(self, parts: Parts) -> Clause:
-        is_in_training = parts[2] is not None
-        return self._clause_of("caveats", tree.Caveat, f"{'_ _ kind' if is_in_training else 'kind _ _'} _ test", parts)
 
     def _signature(self, parts: Parts) -> tree.Signature:
         """`parts` are the name, the statics, the inputs and the result of a signature, and clauses."""
@@ -366,17 +342,6 @@ class TreeBuilder:
 
     # Lines
 
-    def _line(self, kind: type[N], fields: str, parts: Parts) -> N:
-        """Builds a statement, or a line of a recipe or a table.
-
-        Raises:
-            LineTaken: the line lacks something, for which the name of the next line was taken."""
-        if self._has_taken_name(kind, parts):
-            raise LineTaken
-        if kind in _TABLE_LINES:
-            self._report_empty_text(parts)
-        return kind(**self._fields(kind, fields, parts), span=self._span(parts))
-
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
         if kind in (tree.Let, tree.Loss):
@@ -386,14 +351,6 @@ class TreeBuilder:
             name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
             is_bound = name is not None
         return is_bound and self._span([name]).line != self._span([word]).line
-
-    def _report_empty_text(self, parts: Parts) -> None:
-        """Reports an empty title, or an empty reason why a row is absent."""
-        whats = (f"the title of a `{parts[0]}`", "the reason after `absent`")
-        texts = [part for part in parts[1:4] if isinstance(part, str) and self._is_string(part)]
-        for text, what in zip(texts, whats, strict=False):
-            if not text[1:-1].strip():
-                self.mistakes.append(mistakes.empty_text(self._span([text]), what))
 
     def _body(self, parts: Parts) -> tree.Body:
         return tree.Body(statements=_nodes_of(parts), span=self._span(parts))

@@ -47,7 +47,8 @@ class Feed:
         try:
             for index, token in enumerate(tokens):
                 begins_line = index > 0 and tokens[index - 1].line != token.line
-                if begins_line and token in _CLAUSES_OF_PARTS and self._is_recipe and not self._continues(token):
+                is_clause = begins_line and self._is_recipe and token in _CLAUSES_OF_PARTS
+                if is_clause and not self.stack.accepts(kinds()[token]):
                     self._failed = index
                     self.report_incomplete(tokens[:index])
                     return False
@@ -67,9 +68,6 @@ class Feed:
             pass
         self.report_incomplete(tokens)
         return False
-
-    def _continues(self, token: Token) -> bool:
-        return self.stack.accepts(kinds()[token])
 
     # Mistakes
 
@@ -162,9 +160,6 @@ class Feed:
     def _after(self, token: Token) -> Token | None:
         index = bisect_left(self._starts, token.end_pos or 0)
         return self._tokens[index] if index < len(self._tokens) else None
-
-    def _end(self, tokens: list[Token], start: int) -> int:
-        return tokens[-1].end_pos or 0 if tokens else start
 
     def _end_of_text(self) -> Span:
         end = self._tokens[-1].end_pos or 0

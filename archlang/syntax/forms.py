@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 LONGEST = 1_000
 _NAME, _PATH, _END = r"[A-Za-z_]\w*", r"[A-Za-z_][\w.]*", r"(?=[ \t]*(?:#|[\r\n}]|$))"
 _VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
-_FLAT = r"[^()\[\]{}\r\n]*"
 _LOOPS = "write `repeat n {{` for a number of steps, or `scan x in h {{` over the positions of `h`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 

@@ -67,13 +67,21 @@ def laid(code: Sequence[Token], indent: int, column: int) -> str:
             parts = [code[start:end] for start, end in pairwise((0, *places, len(code)))]
             return _on_lines(parts, indent + STEP, indent, column, "," in level or code[0] in PART_WORDS)
     end = code.index("->") if "->" in code else len(code) - 1
-    openers = [place for place in range(end) if depths[place] == 0 and _opens_list(code, place)]
+    is_open = [token in ("(", "[") and depth == 0 for token, depth in zip(code, depths, strict=True)]
+    openers = [place for place in range(end) if is_open[place] and code[place + 1] not in (")", "]")]
     if not openers:
         return text
-    # The last list gets lines, unless those before it need them.
+    return _with_list(code, indent, column, openers, is_header)
+
+
+def _with_list(code: Sequence[Token], indent: int, column: int, openers: Sequence[int], is_header: bool) -> str:
+    """Returns tokens on lines of which some are those of the last list, unless the lists before it need them."""
+    depths = bracket_depths(code)
     opener = openers[-1] if column + len(spaced(code[: openers[-1] + 1])) <= WIDTH else openers[0]
     closer = next(place for place in range(opener + 1, len(code)) if depths[place] == 0)
-    inside, rest = list_parts(without_comma(code[opener + 1 : closer])), code[closer:]
+    listed, rest = without_comma(code[opener + 1 : closer]), code[closer:]
+    commas = [place + 1 for place, depth in enumerate(bracket_depths(listed)) if listed[place] == "," and depth == 0]
+    inside = [listed[start:end] for start, end in pairwise((0, *commas, len(listed)))]
     text = spaced(code[: opener + 1]) + "\n" + " " * (indent + STEP)
     if is_header and code[opener] == "[" and indent + STEP + len(spaced(code[opener + 1 :])) > WIDTH:
         lines = [f"{laid(without_comma(part), indent + STEP, indent + STEP)}," for part in inside]
@@ -81,13 +89,6 @@ def laid(code: Sequence[Token], indent: int, column: int) -> str:
         return text + laid(rest, indent, indent)
     text += _on_lines(inside, indent + STEP, indent + STEP, indent + STEP, True, len(spaced(rest)))
     return text + laid(rest, indent, len(text) - text.rindex("\n") - 1)
-
-
-def list_parts(code: Sequence[Token]) -> list[Sequence[Token]]:
-    """Returns the parts of a list, each with the comma after it."""
-    depths = bracket_depths(code)
-    commas = [place + 1 for place, token in enumerate(code[:-1]) if token == "," and depths[place] == 0]
-    return [code[start:end] for start, end in pairwise((0, *commas, len(code)))]
 
 
 def without_comma(part: Sequence[Token]) -> Sequence[Token]:
@@ -122,10 +123,6 @@ def bracket_depths(code: Sequence[Token]) -> list[int]:
         depths.append(depth)
         depth += token in OPENERS
     return depths
-
-
-def _opens_list(code: Sequence[Token], place: int) -> bool:
-    return code[place] in ("(", "[") and code[place + 1] not in (")", "]")
 
 
 def _is_break(code: Sequence[Token], place: int, level: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from archlang.errors.log import MOST_ERRORS, DiagnosticLog
 from archlang.errors.source import SETTING, Source, Span
 from archlang.syntax import mistakes, units
 from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
-from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
 from archlang.syntax.stack import Stack
@@ -76,7 +75,7 @@ def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
 
     builder = TreeBuilder(source)
     stack = Stack(builder)
-    if _too_deep(source, code) or any(_of_characters(source, code)):
+    if _too_deep(source, code):
         return None
     try:
         for token in code:
@@ -92,27 +91,19 @@ def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iter
     sound = _parse_sound(source, code)
     if sound is not None:
         return sound, ()
-    found = [*_of_characters(source, code)]
+    found: list[Diagnostic] = []
     deep, nodes = _too_deep(source, code), list[Node]()
     if deep is None:
         builder = TreeBuilder(source)
         recovery = Recovery(source, code, builder)
         nodes = recovery.read()
-        found += recovery.mistakes + builder.mistakes
+        found = recovery.mistakes + builder.mistakes
         deep = too_deep(nodes)
     if deep is not None:
         found.append(mistakes.nested_too_deep(deep, DEEPEST))
         nodes = []
     whole = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
     return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
-
-
-def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
-    """Yields the mistakes of strings with invisible characters that end a text of C."""
-    for token in code:
-        if token.type == "STRING" and "\0" in token:
-            zero = (token.start_pos or 0) + token.index("\0")
-            yield unknown_character(Span(source, zero, zero + 1))
 
 
 def _too_deep(source: Source, code: list[Token]) -> Span | None:
@@ -137,11 +128,6 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | N
     if excess is not None:
         return None, excess
     value = [token for token in code if (token.start_pos or 0) > len(name)]
-    brace = next((token for token in value if token in ("{", "}")), None)
-    if brace is not None:
-        return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
-    if (wrong := next(_of_characters(source, value), None)) is not None:
-        return None, wrong
     builder = TreeBuilder(source)
     recovery = Recovery(source, value, builder, start="expression")
     node = recovery.read_expression()

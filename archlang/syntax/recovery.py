@@ -178,7 +178,8 @@ class Recovery(Feed):
             self.stack.put("IF", "if", start, end)
             self.stack.put("MISSING", self._source.text[start:end], start, end)
         elif not is_branch:
-            self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, self._end(tokens, start))
+            last = tokens[-1].end_pos or 0 if tokens else start
+            self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, last)
 
     def _with_else(self, tokens: list[Token]) -> list[Token]:
         """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""

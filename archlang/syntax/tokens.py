@@ -38,7 +38,7 @@ MOST_WORDS = 30_000
 LONGEST_WORD = 1_000
 
 # What no terminal matches: a number with letters, a string without its end, a word with other letters, a character.
-_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n]*|\w+|(?s:.)'
+_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n\0]*|\w+|(?s:.)'
 
 
 @cache
@@ -112,13 +112,3 @@ def unclosed(code: Sequence[Token]) -> list[Token]:
 
 
 _OPENERS_OF = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
-
-
-def count_words(text: str) -> int:
-    """Counts the tokens of a text, up to `MOST_WORDS + 1`."""
-    count = 0
-    for _ in pieces(text):
-        count += 1
-        if count > MOST_WORDS:
-            break
-    return count

@@ -109,10 +109,6 @@ class Missing(Node):
     """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
     the end of a body that is not closed."""
 
-    @property
-    def first_word(self) -> str:
-        return next(iter(self.span.text.split(maxsplit=1)), "")
-
 
 Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe | Missing
 
@@ -220,11 +216,6 @@ class Signature(Node):
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
     unread: frozenset[str] = frozenset()
-
-    @property
-    def may_lack_names(self) -> bool:
-        """Whether a static or an input may be missing."""
-        return not self.unread.isdisjoint(("statics", "inputs"))
 
 
 # Statements.

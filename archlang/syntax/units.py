@@ -24,8 +24,6 @@ from archlang.syntax.tokens import (
 if TYPE_CHECKING:
     from lark import Token
 
-# Tokens between a word and the brace that says what the word begins.
-_MOST_LINES = 150
 _RECIPES = ("recipe", "table")
 _LOOPS = ("repeat", "stack", "scan", "experts")
 _HEADERS = ("if", "else", "elif", "elsif", "elseif", "for", "while", *_LOOPS)
@@ -90,10 +88,7 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
     heads = closers(tokens)
     start, depth, has_body = 0, 0, False
     for index, token in enumerate(tokens):
-        is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index)
-        is_complete = is_complete and (
-            token.column == 1 or (tokens[start] not in _RECIPES and _is_recipe(tokens, index))
-        )
+        is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index) and token.column == 1
         if index > start and (
             is_complete or (token in ITEM_WORDS and _begins_item(tokens, start, index, depth, heads))
         ):
@@ -103,12 +98,6 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
         depth = max(0, depth + (token == "{") - (token == "}"))
     if tokens:
         yield tokens[start:]
-
-
-def _is_recipe(tokens: list[Token], index: int) -> bool:
-    """Returns whether a line begins those of a recipe or a table whose header is missing, which a `}` closes."""
-    following = (token for token in tokens[index : index + _MOST_LINES] if token in ("{", "}"))
-    return tokens[index] in PART_WORDS and next(following, None) == "}"
 
 
 def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads: dict[int, int]) -> bool:

@@ -1,6 +1,6 @@
 """The bytes of memory that the training of a recipe needs on each of its devices; counted without torch."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import ceil
 
@@ -63,7 +63,7 @@ def training_memory(
         # Processes that share gradients copy them to buckets.
         gradients = all_weights * (1 if devices == 1 else 2)
         return Memory(all_weights + at_test, gradients, moments * all_weights, activations)
-    units = [*_units(plan.graph, plan.graph.region, costs.nodes)]
+    units = _units(plan.graph, plan.graph.region, costs.nodes).values()
     root = all_weights - _NUMBER_BYTES * sum(own * copies for own, copies in units)
     largest = _NUMBER_BYTES * max((own for own, _ in units), default=0)
     share = ceil(all_weights / devices)
@@ -107,13 +107,16 @@ def _kept(graph: Graph, costs: Summary) -> int:
     return kept
 
 
-def _units(graph: Graph, region: Region, computed: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yields the weights of each step that is sharded on its own, without those of such steps inside it, and how many
-    like it there are. The bodies of loops whose number of steps depends on the data have none."""
+def _units(graph: Graph, region: Region, computed: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Returns, by the paths of stacks and experts, the weights of a step that is sharded on its own, without those of
+    such steps inside it, and how many like it there are. Loops whose number of steps depends on the data have none."""
+    units: dict[str, tuple[int, int]] = {}
     for node in region.nodes:
         if isinstance(node.operation, Repeat):
-            yield from _units(graph, node.regions[0], computed)
+            units |= _units(graph, node.regions[0], computed)
         elif isinstance(node.operation, OwnWeights) and node.id in computed:
-            count, inner = node.operation.count, [*_units(graph, node.regions[0], computed)]
-            yield weights(graph, node, computed) // max(count, 1) - sum(own * copies for own, copies in inner), count
-            yield from ((own, copies * count) for own, copies in inner)
+            count, inner = node.operation.count, _units(graph, node.regions[0], computed)
+            own = weights(graph, node, computed) // max(count, 1)
+            units[node.operation.path] = own - sum(each * copies for each, copies in inner.values()), count
+            units |= {path: (each, copies * count) for path, (each, copies) in inner.items()}
+    return units

@@ -49,22 +49,24 @@ def shard(module: Architecture, device: torch.device) -> None:
     # Nothing changes the results of a module in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
-    for unit in (*_units(module, module.program.code), module):
+    is_unit: dict[nn.Module, bool] = {}
+    for step, is_counted in _steps(module, module.program.code):
+        is_unit[step] = is_unit.get(step, True) and is_counted  # several loops may have the same steps
+    for unit in (*(step for step, is_counted in is_unit.items() if is_counted), module):
         fully_shard(unit, mesh=mesh)
     # Otherwise processes whose loops have halted differently would add up different weights.
     module.set_reduce_scatter_unused_params(True)
 
 
-def _units(owner: nn.Module, code: Code) -> Iterator[nn.Module]:
-    """Yields the steps that are gathered on their own, inner ones first."""
+def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tuple[nn.Module, bool]]:
+    """Yields the steps of stacks and the experts, inner ones first, and whether they run as often in every process."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        if isinstance(runtime, StepModules):
-            for step in runtime.steps():
-                yield from _units(step, loop.body)
-                yield step
-        elif isinstance(runtime, Repeat):
-            yield from _units(owner, loop.body)
+        is_inner_counted = is_counted and isinstance(runtime, Repeat | StepModules)
+        for runner in runtime.steps() if isinstance(runtime, StepModules) else [owner]:
+            yield from _steps(runner, loop.body, is_inner_counted)
+            if runner is not owner:
+                yield runner, is_counted
 
 
 @contextmanager

@@ -214,6 +214,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["--format", "word"], "is not one of"),
         (["tiny.arch", "--dry-run"], "takes one file, and `tiny.arch` is a second one"),
         (["tiny.arch", "--list"], "or with `--list` a folder"),
+        (["--together", "--devices", "2"], "`--together` and `--devices` exclude each other"),
         (["--list", "--only", "Tiny"], "`--list` and `--only` exclude each other"),
         (["--list", "--format", "latex"], "`--list` has no format latex"),
     ],

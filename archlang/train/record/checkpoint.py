@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import re
 import warnings
@@ -24,7 +25,7 @@ from archlang.disk.folder import Folder, open_path
 from archlang.disk.limits import LARGEST_JSON
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.record import mistakes
-from archlang.train.record.divided import Joined, copied, divided_like
+from archlang.train.record.divided import Copies, Joined, divided_like
 from archlang.train.record.mistakes import disk_errors_as
 from archlang.train.record.reading import CHECKPOINTS, explain
 from archlang.train.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
@@ -137,25 +138,10 @@ def read_earlier(folder: Path, step: int) -> Checkpoint:
 
 def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
     """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
-    weights = safetensors.torch.save(copied(module.state_dict(), {}, ""))
+    weights = safetensors.torch.save(Copies().of(module.state_dict(), ""))
     manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
     folder = f"{CHECKPOINTS}/{_name(step)}"
     return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    """A copy of what a checkpoint holds: the weights and the state, except for tensors that are divided among
-    processes, and this process's rows of those."""
-
-    weights: dict[str, Tensor]
-    state: dict[str, Any]  # Any: as torch.save takes it
-    rows: dict[str, Tensor]
-
-    @classmethod
-    def of(cls, weights: Mapping[str, Tensor], state: CheckpointState) -> _Snapshot:
-        rows: dict[str, Tensor] = {}
-        return cls(copied(weights, rows, "weights"), copied(state.stored(), rows, "state"), rows)
 
 
 class Checkpoints:
@@ -170,6 +156,7 @@ class Checkpoints:
         self._group = group
         self._damages: dict[int, str] = {}
         self._writing: Future[None] | None = None
+        self._copies = Copies()
 
     def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
         """Copies the weights and the state of a step, and writes their checkpoint atomically in a thread, which then
@@ -178,8 +165,12 @@ class Checkpoints:
         Raises:
             RunError: The checkpoint before cannot be written; existing checkpoints are unchanged."""
         self.finish()
-        snapshot, writer = _Snapshot.of(module.state_dict(), state), ThreadPoolExecutor(1)
-        self._writing = writer.submit(self._save, step, snapshot, best)
+        weights, values = (
+            self._copies.of(copied, path)
+            for copied, path in ((module.state_dict(), "weights"), (state.stored(), "state"))
+        )
+        writer = ThreadPoolExecutor(1)
+        self._writing = writer.submit(self._save, step, weights, values, best)
         writer.shutdown(wait=False)
 
     def finish(self) -> None:
@@ -191,20 +182,20 @@ class Checkpoints:
         if writing is not None:
             writing.result()
 
-    def _save(self, step: int, snapshot: _Snapshot, best: int | None) -> None:
+    def _save(self, step: int, weights: Mapping[str, Tensor], state: Mapping[str, Any], best: int | None) -> None:
         with disk_errors_as(mistakes.not_written, self.folder / _name(step)):
             if self._group is not None and self._group.rank():
                 name, *_ = self._gather("")
                 with self._open() as folder, folder.folder(name) as unfinished:
-                    self._write_rows(unfinished, snapshot)
+                    self._write_rows(unfinished)
                 return
             with self._open(create=True) as folder:
                 with folder.new_folder(_name(step)) as unfinished:
                     self._gather(unfinished.path.name)
-                    _write(unfinished, snapshot, self._write_rows(unfinished, snapshot))
+                    _write(unfinished, weights, state, self._write_rows(unfinished))
                 _remove_old(folder, best)
 
-    def _write_rows(self, folder: Folder, snapshot: _Snapshot) -> tuple[str, ...]:
+    def _write_rows(self, folder: Folder) -> tuple[str, ...]:
         """Writes the rows of this process. Returns the digests of all processes; none if the model is not divided.
 
         Raises:
@@ -215,7 +206,7 @@ class Checkpoints:
         name = _rows_name(self._group.rank(), self._group.size())
         try:
             with folder.create_file(name) as file:
-                file.write(safetensors.torch.save(snapshot.rows))
+                _write_tensors(file, self._copies.rows)
             written = _sha256(folder, name)
         except OSError as error:
             written = OSError(error.errno, error.strerror, name)
@@ -238,7 +229,8 @@ class Checkpoints:
         with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open() as folder:
             checkpoint = self.read(step)
             with folder.new_folder(_name(step)) as unfinished:
-                _write(unfinished, _Snapshot.of(checkpoint.weights, checkpoint.state))
+                state = Copies().of(checkpoint.state.stored(), "")
+                _write(unfinished, dict(checkpoint.weights), state)
 
     def steps(self) -> list[int]:
         """Returns the steps that have a checkpoint, in order."""
@@ -382,13 +374,36 @@ def _damage_of(path: Path) -> Iterator[None]:
         raise mistakes.damaged(path, str(error)) from error
 
 
-def _write(folder: Folder, snapshot: _Snapshot, rows: tuple[str, ...] = ()) -> None:
+def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
+    """Writes a file of safetensors. The library's `save` copies all tensors while it holds Python's lock, which stops
+    the training, and its `save_file` takes no open file."""
+    # As the library does, so that each tensor is aligned.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    types = {dtype: name for name, dtype in safetensors.torch._TYPES.items()}
+    header, begin = {}, 0
+    for name, tensor in ordered:
+        end = begin + tensor.nbytes
+        header[name] = {"dtype": types[tensor.dtype], "shape": [*tensor.shape], "data_offsets": [begin, end]}
+        begin = end
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, tensor in ordered:
+        file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))  # type: ignore[arg-type]  # a buffer
+
+
+def _write(
+    folder: Folder,
+    weights: Mapping[str, Tensor],
+    state: Mapping[str, Any],  # Any: as torch.save takes it
+    rows: tuple[str, ...] = (),
+) -> None:
     """Writes the files of a checkpoint; `rows` are the digests of those that are written already."""
     try:
         with folder.create_file(WEIGHTS) as file:
-            file.write(safetensors.torch.save(snapshot.weights))
+            _write_tensors(file, weights)
         with folder.create_file(STATE) as file:
-            torch.save(snapshot.state, file)
+            torch.save(state, file)
     except RuntimeError as error:
         # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):

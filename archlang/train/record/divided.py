@@ -27,23 +27,33 @@ def divided_like(whole: Tensor, weight: Tensor) -> Tensor:
     return distribute_tensor(whole.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None)
 
 
-def copied(value: Any, rows: dict[str, Tensor], path: str) -> Any:  # Any: the nested state of an optimizer
-    """Returns a copy of nested values in the memory of the host, without divided tensors: `rows` receives this
-    process's rows of these, by their paths."""
-    match value:
-        case Tensor():
-            return value.detach().to("cpu", copy=True).contiguous()
-        case Mapping():
-            kept = {}
-            for name, item in value.items():
-                if is_divided(item):
-                    rows[f"{path}/{name}"] = copied(own_rows(item), {}, "")
-                else:
-                    kept[name] = copied(item, rows, f"{path}/{name}")
-            return kept
-        case list() | tuple():
-            return type(value)(copied(item, rows, f"{path}/{index}") for index, item in enumerate(value))
-    return value
+class Copies:
+    """Copies of nested values in the memory of the host. `rows` has this process's rows of the divided tensors among
+    them, by their paths. A later copy is made in the same memory: new memory takes five times as long."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Tensor] = {}
+        self._buffers: dict[str, Tensor] = {}
+
+    def of(self, value: Any, path: str) -> Any:  # Any: the nested state of an optimizer
+        """Returns a copy of a value without the divided tensors in it."""
+        match value:
+            case Tensor():
+                buffer = self._buffers.get(path)
+                if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+                    buffer = self._buffers[path] = torch.empty(value.shape, dtype=value.dtype)
+                return buffer.copy_(value.detach())
+            case Mapping():
+                whole = {}
+                for name, item in value.items():
+                    if is_divided(item):
+                        self.rows[f"{path}/{name}"] = self.of(own_rows(item), f"{path}/{name}")
+                    else:
+                        whole[name] = self.of(item, f"{path}/{name}")
+                return whole
+            case list() | tuple():
+                return type(value)(self.of(item, f"{path}/{index}") for index, item in enumerate(value))
+        return value
 
 
 class Joined(Mapping[str, Tensor]):

@@ -1,6 +1,7 @@
 """Engines that run points: processes of this machine, a Ray cluster, or SLURM jobs."""
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -22,14 +23,14 @@ from pebble import ProcessExpired, ProcessPool
 from archlang.errors.machine import first_line, needs_extra
 from archlang.errors.names import listed
 from archlang.train.runs import mistakes
-from archlang.train.runs.points import JOBS, Point, PointResult, run_point
+from archlang.train.runs.points import JOBS, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def make_engine(
-    name: str, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0
+    name: str, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0, devices: int = 1
 ) -> "Engine":
     """Returns the engine of a name.
 
@@ -37,13 +38,14 @@ def make_engine(
         workers: Points at a time; by default as many as the machine or the cluster has room for.
         options: An address of Ray, or parameters of SLURM.
         retries: How often a point that the machine has ended begins again, from its last checkpoint.
+        devices: Those of a point.
 
     Raises:
         RunError: There is no engine of that name, its package is not installed, or an option is unknown."""
     engines = {"local": LocalEngine, "ray": RayEngine, "slurm": SlurmEngine}
     if name not in engines:
         raise mistakes.unknown_engine(name, listed(tuple(engines)))
-    return engines[name](workers, options or {}, retries)
+    return engines[name](workers, options or {}, retries, devices)
 
 
 _SECONDS_BETWEEN_CHECKS = 0.5
@@ -94,8 +96,15 @@ class Engine:
 
     _points_per_job = 1
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
-        self._workers, self._options, self._retries = workers, dict(options), retries
+    def __init__(
+        self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0, devices: int = 1
+    ) -> None:
+        self._workers, self._options, self._retries, self._devices = workers, dict(options), retries, devices
+        self._configure(workers, self._options, devices)
+
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
+        """Checks the options, and that what the engine needs is installed."""
+        raise NotImplementedError
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         """Yields how each point ended, in the order in which they end.
@@ -161,14 +170,14 @@ class Engine:
 
 
 class LocalEngine(Engine):
-    """As many processes as there are GPUs, or else cores. Each process starts once and runs one point after another."""
+    """As many processes as there are GPUs, or else cores, for the devices of a point. Each process starts once and runs
+    one point after another."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
-        super().__init__(workers, options, retries)
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         if options:
             raise mistakes.engine_option("local", next(iter(options)))
         self._gpus = torch.cuda.device_count()
-        self.workers = workers or self._gpus or _core_count()
+        self.workers = workers or max((self._gpus or _core_count()) // devices, 1)
 
     @contextmanager
     def _working(self, points: int | None) -> Iterator[int]:
@@ -177,7 +186,8 @@ class LocalEngine(Engine):
         threads = max(min(_core_count() // workers, torch.get_num_threads()), 1)
         # A forked process would inherit locks of threads that torch has started.
         context = multiprocessing.get_context("spawn")
-        pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=(threads, self._gpus))
+        arguments = (threads, self._gpus, self._devices)
+        pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=arguments)
         self._pool = pool
         try:
             yield workers  # a point per process: a scheduled point cannot be taken back
@@ -196,7 +206,7 @@ class LocalEngine(Engine):
         try:
             results: list[PointResult] = job.result()
         except ProcessExpired as error:
-            raise _Lost(_explain_death(error)) from error
+            raise _Lost(explain_death("its process", error.exitcode)) from error
         return results
 
     def _stop(self, running: Collection[Any]) -> None:
@@ -212,15 +222,19 @@ def _core_count() -> int:
         return os.cpu_count() or 1
 
 
-def _prepare_worker(threads: int, gpus: int) -> None:
-    """Gives a new process its share of the cores and a GPU, and ends it when its parent has ended."""
+def _prepare_worker(threads: int, gpus: int, devices: int) -> None:
+    """Gives a new process its share of the cores and its GPUs, and ends it when its parent has ended."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches only the parent, which then asks each process once.
     threading.Thread(target=_exit_with_parent, args=[os.getppid()], daemon=True).start()
     torch.set_num_threads(threads)
-    if gpus:
-        worker = multiprocessing.current_process()._identity[-1]  # counts from 1
-        torch.cuda.set_device((worker - 1) % gpus)
+    first = devices * (multiprocessing.current_process()._identity[-1] - 1)  # workers count from 1
+    if gpus and devices > 1:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus)))).split(",")
+        own = [visible[(first + index) % gpus] for index in range(min(devices, gpus))]
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)  # of its processes
+    elif gpus:
+        torch.cuda.set_device(first % gpus)
 
 
 def _exit_with_parent(parent: int) -> None:
@@ -231,42 +245,33 @@ def _exit_with_parent(parent: int) -> None:
 
 
 def _run_on_own_gpu(job: _Job) -> list[PointResult]:
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and job.points[0].devices == 1:
         own = f"cuda:{torch.cuda.current_device()}"
         points = [replace(point, device=own if point.device == "auto" else point.device) for point in job.points]
         job = replace(job, points=points)
     return job()
 
 
-def _explain_death(error: ProcessExpired) -> str:
-    number = -error.exitcode if error.exitcode and error.exitcode < 0 else 0
-    try:
-        reason = f"killed by {signal.Signals(number).name}" if number else f"exit code {error.exitcode}"
-    except ValueError:
-        reason = f"exit code {error.exitcode}"
-    return f"its process died ({reason}); rerun the command to resume from its last checkpoint"
-
-
 class RayEngine(Engine):
     """Each point is a task of Ray, whose processes run one task after another."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """
         Args:
             options: `address` of a cluster whose machines share the folder of the table; without it Ray starts on this
-                machine. `cpus` and `gpus` that a run needs.
+                machine. `cpus` and `gpus` of each device of a run: one core, and one GPU if the cluster has some.
 
         Raises:
             MachineError: Ray is not installed.
             RunError: an option is unknown or not a number."""
-        super().__init__(workers, options, retries)
         with needs_extra("ray"):
             import ray
         self._ray: Any = ray  # Any: Ray is hardly typed
         for unknown in sorted(options.keys() - {"address", "cpus", "gpus"}):
             raise mistakes.engine_option("ray", unknown)
         try:
-            self._cpus, self._gpus = float(options.get("cpus", "1")), float(options.get("gpus", "0"))
+            self._cpus = devices * float(options.get("cpus", "1"))
+            self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
         except ValueError:
             raise mistakes.engine_option("ray", "cpus") from None
 
@@ -277,19 +282,23 @@ class RayEngine(Engine):
         if is_own:
             with keeping_handlers():  # Ray's own would abort this process
                 address = self._options.get("address")
+                cores = self._workers * self._cpus if self._workers else max(_core_count(), self._cpus)
                 ray.init(
-                    address=address, num_cpus=None if address else self._workers, include_dashboard=False,
+                    address=address, num_cpus=None if address else math.ceil(cores), include_dashboard=False,
                     logging_level=logging.ERROR, log_to_driver=False,
                 )  # fmt: skip
-        cores = dict(ray.cluster_resources()).get("CPU", 1)
+        resources = dict(ray.cluster_resources())
+        self._has_gpus = "GPU" in resources
         try:
-            yield self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
+            yield self._workers or max(int(resources.get("CPU", 1) / max(self._cpus, 1e-9)), 1)
         finally:
             if is_own:
                 ray.shutdown()
 
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
-        task = self._ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(_Job.__call__)
+        has_gpu = self._has_gpus and jobs[0].points[0].device != "cpu"
+        gpus = self._devices * has_gpu if self._gpus is None else self._gpus
+        task = self._ray.remote(num_cpus=self._cpus, num_gpus=gpus, max_retries=0)(_Job.__call__)
         return [task.remote(job) for job in jobs]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
@@ -315,7 +324,7 @@ _MOST_TIME_LIMITS = 1_000
 class SlurmEngine(Engine):
     """Each job of SLURM has one point or several. Logs are in the folder `JOBS` beside the run folders."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """
         Args:
             options: submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`; `cluster=local` runs jobs
@@ -324,10 +333,9 @@ class SlurmEngine(Engine):
         Raises:
             MachineError: submitit is not installed.
             RunError: `points` is not a positive number."""
-        super().__init__(workers, options, retries)
         with needs_extra("slurm"):
             import submitit  # noqa: F401
-        self._cluster, points = self._options.pop("cluster", "slurm"), self._options.pop("points", "1")
+        self._cluster, points = options.pop("cluster", "slurm"), options.pop("points", "1")
         if not points.isdecimal() or not int(points):
             raise mistakes.engine_option("slurm", "points")
         self._points_per_job = int(points)

@@ -63,6 +63,8 @@ class Tuning:
     """the steps or the time between checkpoints"""
     prune: str | None = None
     """`median` or `hyperband`: which trials end before their last step"""
+    devices: int = 1
+    """of each run"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
     _reported: Counter[Path] = field(init=False, default_factory=Counter, repr=False)
@@ -209,7 +211,7 @@ class Tuning:
             self._reported[folder] = 0
             yield Point(
                 f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save,
-                is_prunable=bool(self.prune),
+                devices=self.devices, is_prunable=bool(self.prune),
             )  # fmt: skip
 
     def _suggest(self, trial: Any) -> dict[str, float | str]:

@@ -3,6 +3,7 @@
 import importlib.util
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,8 +18,8 @@ import torch
 from archlang.errors import MachineError
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import read_record
-from archlang.train.record.schemas import VERSIONS, VersionsRecord
+from archlang.train.record.reading import read_metrics, read_record
+from archlang.train.record.schemas import VERSIONS, StepMetrics, VersionsRecord
 from archlang.train.runs import engines, training
 from archlang.train.runs.engines import make_engine
 from archlang.train.runs.points import Point, PointResult, run_point
@@ -34,7 +35,7 @@ def installed(name: str) -> pytest.MarkDecorator:
 
 
 def wait_for(path: Path) -> None:
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < limit, f"{path} does not appear"
         time.sleep(0.05)
@@ -97,6 +98,58 @@ def test_a_point_whose_process_dies_resumes_as_often_as_it_may(program: Path, po
     assert (result.error, result.stopped) == ("", False)
     assert result.seconds > 0
     assert (longer.folder / "results.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_point_of_two_devices_resumes_when_one_of_its_processes_dies(
+    program: Path, points: tuple[Point, ...]
+) -> None:
+    plan = plan_recipe(program, sets={"train.steps": "300", "train.every": "100"})
+    point = replace(points[0], plan=plan, devices=2)
+    rank_killed = []
+
+    def kill() -> None:
+        wait_for(point.folder / "checkpoints" / "step-00000100")
+        for worker in children(os.getpid()):
+            for rank in children(worker)[1:]:
+                rank_killed.append(rank)
+                os.kill(rank, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    engine = make_engine("local", 1, retries=1, devices=2)
+    results = list(engine.run([point], lambda: False))
+    killer.join()
+    assert len(rank_killed) == 1
+    assert [(result.error, result.stopped) for result in results] == [("", False)]
+    steps = [line.step for line in read_metrics(point.folder) if isinstance(line, StepMetrics)]
+    assert steps == list(range(3, 301, 3))
+    assert point.is_finished()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_point_of_two_devices_stops_with_a_checkpoint_or_names_a_process_that_dies(
+    dies: bool, program: Path, points: tuple[Point, ...]
+) -> None:
+    point = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "10000000"}), devices=2)
+    stop = Stop()
+
+    def act() -> None:
+        wait_for(point.folder / "metrics.jsonl")
+        if dies:
+            multiprocessing.active_children()[0].kill()
+        else:
+            stop.asked = True
+
+    actor = threading.Thread(target=act)
+    actor.start()
+    result = run_point(point, stop)
+    actor.join()
+    assert (result.stopped, result.is_of_machine) == (not dies, dies)
+    assert bool(re.match(r"process [01] of 2 died \(killed by SIGKILL\)|another process", result.error)) == dies
+    assert dies or list((point.folder / "checkpoints").iterdir())
+    assert not multiprocessing.active_children()
 
 
 def children(process: int) -> list[int]:
