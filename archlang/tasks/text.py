@@ -17,7 +17,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -77,10 +76,14 @@ class Text(FileLanguageModel):
             return np.ones(len(corpus.splits), dtype=np.bool_)
         # By ranks, so that a few documents have a split of each kind; equal ones have the same.
         ranks = np.searchsorted(np.sort(corpus.places), corpus.places)
-        ends = np.cumsum([0, *(ceil(share * len(ranks)) for share in self._shares.values())])
-        first = {"valid": ends[0], "test": ends[1], "train": ends[2]}[split]
-        last = {"valid": ends[1], "test": ends[2], "train": len(ranks)}[split]
+        first, last = self._part(split, len(ranks))
         return np.asarray((ranks >= first) & (ranks < last))
+
+    def _part(self, split: str, count: int) -> tuple[int, int]:
+        """Returns where a split begins and ends among so many documents or windows."""
+        valid, test = (max(round(share * count), int(share > 0)) for share in self._shares.values())
+        ends = [0, count - valid - test, count - test, count]
+        return ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
 
     def pieces(self, split: str, seed: int) -> Iterator[Split]:
         source = self._source(self.path)
@@ -88,11 +91,7 @@ class Text(FileLanguageModel):
         if own_file or not source.is_one_text:
             yield from super().pieces(split, seed)
             return
-        corpus = source.read()
-        count = int(self._windows(corpus.columns[0].lengths + 1).sum())
-        test, valid = (round(count * share) for share in (self.test_share, self.valid_share))
-        ends = np.cumsum([0, count - valid - test, valid, test])
-        first, last = ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
+        first, last = self._part(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
         for items in super().pieces(split, seed):
             yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
             first, last = first - len(items), last - len(items)
