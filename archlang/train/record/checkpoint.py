@@ -273,6 +273,7 @@ class Checkpoints:
         Raises:
             RunMachineError: It cannot be read, as where memory is short.
             RunError: It is damaged."""
+        self.finish()
         path = self.folder / _name(step)
         with disk_errors_as(mistakes.not_read, path), self._open() as folder:
             try:
