@@ -348,9 +348,10 @@ def _read_weights(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
 
 def _with_rows(state: CheckpointState, parts: Sequence[Mapping[str, Tensor]]) -> CheckpointState:
     """Returns a state with the tensors of which each process has stored its rows."""
-    moments = {
-        index: Joined(kept, parts, f"state/optimizer/state/{index}") for index, kept in state.optimizer["state"].items()
-    }
+    stored = state.optimizer.get("state")
+    if not isinstance(stored, Mapping) or not all(isinstance(kept, Mapping) for kept in stored.values()):
+        raise ValueError("the state of the optimizer has no rows")
+    moments = {index: Joined(kept, parts, f"state/optimizer/state/{index}") for index, kept in stored.items()}
     trained = None if state.trained is None else Joined(state.trained, parts, "state/trained")
     return state.model_copy(update={"optimizer": {**state.optimizer, "state": moments}, "trained": trained})
 
