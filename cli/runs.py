@@ -34,21 +34,20 @@ def list_(
 
     if folder != _FOLDER and not folder.exists():
         console.fail(f"there is no folder {folder}", "check the path")
-    all_runs = list(find_runs(folder))
     if as_json:
-        console.out.write_json([run.json_value() for run in all_runs])
+        console.out.write_json([run.json_value() for run in find_runs(folder)])
         return
-    summaries = [run for run in all_runs if not isinstance(run, DamagedRun)]
-    damaged = [run for run in all_runs if isinstance(run, DamagedRun)]
-    if not all_runs:
-        console.out.print(f"there are no runs in {folder}")
-    for run in summaries:
-        console.out.print(visible(str(run.folder)), style="bold")
+    is_empty, damaged = True, list[str]()
+    for run in find_runs(folder):
+        is_empty = False
+        if isinstance(run, DamagedRun):
+            damaged.append(visible(f"{run.state}: {run.reason}"))
+            continue
         measured = (f"{name} {value}" for name, value in first_metrics(run.results).items() if value)
         state = f"{run.state} at step {run.step}; {', '.join([*measured, console.size(run.size)])}"
-        console.out.print(visible(f"    {run.recipe} on {run.task}, seed {run.seed}: {state}"))
-    for broken in damaged:
-        console.out.print(visible(f"{broken.state}: {broken.reason}"))
+        facts = visible(f"{run.recipe} on {run.task}, seed {run.seed}: {state}")
+        console.out.write(f"{visible(str(run.folder))}\n    {facts}")
+    console.out.write("\n".join(damaged) if damaged else f"there are no runs in {folder}" if is_empty else "")
 
 
 @app.command()

@@ -152,13 +152,14 @@ class Folder:
 
     def _total_size(self, depth: int) -> int:
         total = 0
-        for name in self.names():
-            status = self._status(name)
-            if status is not None and stat.S_ISREG(status.st_mode):
-                total += status.st_size
-            elif status is not None and stat.S_ISDIR(status.st_mode) and depth:
-                with self.folder(name) as folder:
-                    total += folder._total_size(depth - 1)
+        with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process has removed it
+                    if entry.is_file(follow_symlinks=False):
+                        total += entry.stat(follow_symlinks=False).st_size
+                    elif entry.is_dir(follow_symlinks=False) and depth:
+                        with self._folder(entry.name) as folder:
+                            total += folder._total_size(depth - 1)
         return total
 
     # Reading
@@ -364,11 +365,11 @@ class Folder:
     def _plain_status(self, name: str) -> os.stat_result | None:
         status = self._status(name)
         if status is not None:
-            _require_plain(self.path / name, status)
+            _require_plain(self.path, name, status)
         return status
 
     def _require_file(self, name: str, status: os.stat_result) -> None:
-        _require_plain(self.path / name, status)
+        _require_plain(self.path, name, status)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self.path / name))
 
@@ -420,11 +421,11 @@ def _temporary(name: str) -> str:
     return f".{name}.{secrets.token_hex(4)}.part"
 
 
-def _require_plain(path: Path, status: os.stat_result) -> None:
+def _require_plain(folder: Path, name: str, status: os.stat_result) -> None:
     """Refuses everything except files and folders."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise mistakes.not_plain(path, kinds.get(stat.S_IFMT(status.st_mode), "a device"))
+        raise mistakes.not_plain(folder / name, kinds.get(stat.S_IFMT(status.st_mode), "a device"))
 
 
 def _lock(file: BinaryIO) -> None:

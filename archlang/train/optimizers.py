@@ -16,7 +16,7 @@ from archlang.errors.machine import needs_extra
 from archlang.plan.plan import BoundExtern
 from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.plugins.functions import PluginFunction
+from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
 from archlang.train.record.divided import is_divided

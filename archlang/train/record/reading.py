@@ -238,20 +238,12 @@ def read_results(folder: Path) -> schemas.Results | None:
     return read_record(folder, schemas.RESULTS, schemas.Results) if has(folder, schemas.RESULTS) else None
 
 
-def parse_metrics(line: str) -> schemas.StepMetrics | schemas.EvaluationMetrics:
+def parse_metrics(line: str | bytes) -> schemas.StepMetrics | schemas.EvaluationMetrics:
     """Returns a line of `metrics.jsonl`.
 
     Raises:
         ValidationError: The line fits neither model."""
     return _METRICS.validate_json(line)
-
-
-def complete_lines(folder: Path, name: str) -> list[str]:
-    """Returns the complete lines of a file: a running or killed process may have written half of the last."""
-    if not has(folder, name):
-        return []
-    text = read_text(folder, name)
-    return text[: text.rfind("\n") + 1].splitlines()
 
 
 def read_metrics(folder: Path) -> tuple[schemas.StepMetrics | schemas.EvaluationMetrics, ...]:
@@ -265,7 +257,9 @@ def read_timings(folder: Path) -> tuple[schemas.StepTiming | schemas.EvaluationT
 
 
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
-    for number, line in enumerate(complete_lines(folder, name), 1):
+    text = read_text(folder, name) if has(folder, name) else ""
+    # A running or killed process may have written half of the last line.
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
             yield parse(line)
         except ValidationError as error:

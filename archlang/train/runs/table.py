@@ -135,6 +135,8 @@ class TableRuns:
     folder: Path
     precision: str = "32"
     device: str = "auto"
+    devices: int = 1
+    """of each run"""
 
     def run_folder(self, plan: Plan) -> Path:
         return self.folder / folder_name(plan, self.precision)
@@ -150,7 +152,7 @@ class TableRuns:
             for plan in cell.plans:
                 names.setdefault(id(plan), f"{cell.row.title}, {cell.column.title}, seed {plan.seed}")
         return tuple(
-            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline, save)
+            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline, save, devices=self.devices)
             for plan in self.plan.plans
             if not has(folder := self.run_folder(plan), RESULTS)
         )
