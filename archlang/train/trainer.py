@@ -463,15 +463,12 @@ class Trainer:
                 stopping=lambda: stop.asked, processes=processes,
             )  # fmt: skip
 
-    def _ranking(self) -> list[int]:
-        return ranking(self.progress.history, *self.settings.selecting)
-
     def _best_step(self) -> int | None:
-        return next(iter(self._ranking()), None)
+        return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)
 
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = self._ranking()
+        steps = ranking(self.progress.history, *self.settings.selecting)
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)

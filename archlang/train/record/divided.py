@@ -35,7 +35,7 @@ class Copies:
         self.rows: dict[str, Tensor] = {}
         self._buffers: dict[str, Tensor] = {}
 
-    def of(self, value: Any, path: str) -> Any:  # Any: the nested state of an optimizer
+    def of(self, value: Any, path: str = "") -> Any:  # Any: the nested state of an optimizer
         """Returns a copy of a value without the divided tensors in it."""
         match value:
             case Tensor():
