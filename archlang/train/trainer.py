@@ -304,8 +304,8 @@ class Trainer:
             RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
         self._check_losses()
         progress = self.progress
-        finite = torch.tensor(float(all(map(_is_finite, self.weights))), device=self.fabric.device)
-        if not self.fabric.all_reduce(finite, reduce_op="min"):
+        diverged = torch.tensor(float(not all(map(_is_finite, self.weights))), device=self.fabric.device)
+        if self.fabric.all_reduce(diverged):  # the share of the processes
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         self._saved_step, self._saved_at = progress.step, time.monotonic()
         for signal in self._signals:
@@ -463,15 +463,12 @@ class Trainer:
                 stopping=lambda: stop.asked, processes=processes,
             )  # fmt: skip
 
-    def _ranking(self) -> list[int]:
-        return ranking(self.progress.history, *self.settings.selecting)
-
     def _best_step(self) -> int | None:
-        return next(iter(self._ranking()), None)
+        return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)
 
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = self._ranking()
+        steps = ranking(self.progress.history, *self.settings.selecting)
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)
