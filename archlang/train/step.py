@@ -72,14 +72,14 @@ class EagerStep:
         size = run.micro or len(items)
         parts = [own_items[start : start + size] for start in range(0, len(own_items), size)]
         if processes == 1 and len(parts) == 1:
-            return self._backward(run.data.batch(items))
+            return self._backward(run.batch(items))
         batch_weight = max(run.data.loss_count(items), 1)
         losses = []
         for index, part in enumerate(parts):
             loss_share = has_share * run.data.loss_count(part) / batch_weight
             sample_share = has_share * len(part) / len(items)
             with fabric.no_backward_sync(run.model, enabled=processes > 1 and index + 1 < len(parts)):
-                batch = run.data.batch(part)
+                batch = run.batch(part)
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))
         loss = torch.stack(losses).sum()
         return run.mean_over_processes(loss) if processes > 1 else loss
