@@ -61,8 +61,10 @@ def explain(place: Place) -> Diagnostic:
 def _unknown(place: Place) -> Diagnostic:
     span, text = place.token_span, place.token_text
     if text[0] == '"':
-        zero = Span(place.source, span.end, span.end + 1)
-        return unknown_character(zero) if zero.text == "\0" else mistakes.unterminated_string(span)
+        if "\0" in text:
+            zero = span.start + text.index("\0")
+            return unknown_character(Span(span.source, zero, zero + 1))
+        return mistakes.unterminated_string(span)
     if text[0].isdigit() and text[0].isascii():
         return mistakes.malformed_number(span)
     last = place.before[-1] if place.before else None
