@@ -70,14 +70,6 @@ def wrong_result(instance: Instance, kind: Type, shape: Sequence[int | None], re
     return BlockError(message, "correct the class or the signature; `archlang test` tests all that it says")
 
 
-def wrong_precision(instance: Instance, actual: torch.dtype, expected: Sequence[torch.dtype]) -> BlockError:
-    message = (
-        f"{instance.title} ({instance.python}) returns {_dtype(actual)}, but its inputs are "
-        f"{' or '.join(map(_dtype, expected))}"
-    )
-    return BlockError(message, "create tensors with the `dtype` of the inputs; `archlang test` tests the class")
-
-
 def unknown_sizes(model: str, names: Iterable[str]) -> BuildError:
     sizes = sorted(names)
     settings = ", ".join(f"{name} = …" for name in sizes)

@@ -66,16 +66,15 @@ class Subject:
     # The module
 
     def construct(self, seed: int) -> nn.Module:
-        """Returns a module with the block, at the path `block`, and its tables.
+        """Returns a module with the block, at the path `block`.
 
         Raises:
             Broken: the constructor raises an error."""
-        case = self.case
-        instances = {instance.path: instance for instance in (*case.tables, case.instance)}
+        instance = self.case.instance
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            graph = Graph(BLOCK, Region((), (), ()), instances)
+            graph = Graph(BLOCK, Region((), (), ()), {instance.path: instance})
             add_instances(root, graph, classes_of(graph, self._plugins))
         except ConstructionError as error:
             cause = error.__cause__
@@ -161,8 +160,8 @@ class Subject:
             if isinstance(block, HaltingBlock):
                 tallies = self._loop(block, values[0], next(iter(masks.values()), None))
             else:
-                arguments = [self._argument(index, values[index], batch, padded, masked) for index in case.arguments]
-                products: dict[str, Any] = {  # Any: as torch calls modules
+                arguments: list[Any] = [values[index] for index in case.arguments]  # Any: as torch calls modules
+                products: dict[str, Any] = {
                     linear.name: getattr(block, linear.name)(arguments[linear.input])
                     for linear in case.instance.maps
                     if join
@@ -187,11 +186,6 @@ class Subject:
             f"mask_{name}": samples.mask(named[name], batch, padded) if masked and name in named else None
             for name in instance.lengths
         }
-
-    def _argument(self, index: int, value: Tensor, batch: Sequence[Sample], padded: Sizes, masked: bool) -> object:
-        kind = self.case.inputs[index]
-        real = samples.mask(kind.lengths[0], batch, padded) if masked and kind.name == "chunks" else None
-        return samples.as_argument(kind, value, real)
 
     def facts(self, batch: Sequence[Sample] = (), padded: Sizes | None = None) -> dict[str, str]:
         """Returns the lengths of a batch and the seed, as messages show them."""

@@ -62,7 +62,8 @@ def explain(place: Place) -> Diagnostic:
 def _unknown(place: Place) -> Diagnostic:
     span, text = place.token_span, place.token_text
     if text[0] == '"':
-        return mistakes.unterminated_string(span)
+        zero = Span(place.source, span.end, span.end + 1)
+        return unknown_character(zero) if zero.text == "\0" else mistakes.unterminated_string(span)
     if text[0].isdigit() and text[0].isascii():
         return mistakes.malformed_number(span)
     last = place.before[-1] if place.before else None

@@ -5,12 +5,18 @@ from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
 from archlang.errors.edits import insertion, without
+from archlang.errors.messages import Message, Messages
 from archlang.errors.names import is_typing_error
 from archlang.errors.source import Span
 from archlang.syntax.expected import ITEM, Expected
 
 _LONGEST = 40
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
+_rows = Messages("archlang.syntax")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
 
 
 def quoted(text: str) -> str:
@@ -21,21 +27,6 @@ def unexpected(token: str, expected: Expected) -> tuple[str, str]:
     """Returns the message about an unexpected token, and its label."""
     is_one = len(expected.phrases) == 1 and str(expected) != ITEM
     return f"expected {expected}, found {quoted(token)}", f"expected {expected}" if is_one else "not expected here"
-
-
-def empty_text(span: Span, what: str) -> Diagnostic:
-    message = f"{what} is empty"
-    return Diagnostic("E0101", message, span, "nothing is written", remedy="write it between the quotes")
-
-
-def value_missing(sign: Span, following: Span | None) -> Diagnostic:
-    """`sign` is the last sign or word of a line, and `following` the word or sign that begins the next line, if the
-    item has one."""
-    before = sign.text
-    labels = () if following is None else (Label(following, "the next line begins here"),)
-    message = f"expected a value after `{before}`, found the next line"
-    remedy = f"write a value after `{before}`, or delete `{before}`"
-    return Diagnostic("E0101", message, sign, "a value is missing", labels, remedy)
 
 
 def doubled_minus(value: Span) -> Diagnostic:
@@ -54,17 +45,6 @@ def operator_after_pipe(operator: Span, pipe: Span) -> Diagnostic:
     source = operator.source
     diagnostic = Diagnostic("E0101", message, operator, "not expected here", (Label(pipe, "the pipe"),), remedy)
     return diagnostic.with_edits(insertion(source, pipe.start, "("), insertion(source, pipe.end, ")"))
-
-
-def name_missing(span: Span) -> Diagnostic:
-    """`span` is a name and the dot after it."""
-    message = f"expected a name after {quoted(span.text)}"
-    return Diagnostic("E0101", message, span, "a name is missing", remedy="write a name after `.`, or delete `.`")
-
-
-def else_without_if(word: Span) -> Diagnostic:
-    remedy = "write the `if` before it, or delete the line"
-    return Diagnostic("E0101", "`else` follows no `if`", word, "no `if` before it", remedy=remedy)
 
 
 def begins_line(span: Span) -> bool:
@@ -87,23 +67,6 @@ def line_incomplete(span: Span, expected: Expected, following: Span | None) -> D
         remedy, edit = f"write `return {span.text}`", insertion(span.source, span.start, "return ")
     diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)
     return diagnostic if edit is None else diagnostic.with_edits(edit)
-
-
-def misplaced_line(word: Span, belongs: str, around: str) -> Diagnostic:
-    """`word` begins a line that belongs to a recipe or a table; `around` is the word of the item in which it stands,
-    empty outside of items."""
-    message = f"a line `{word.text}` belongs to a {belongs}, not to a {around}"
-    if not around:
-        message = f"a line `{word.text}` stands outside of a {belongs}"
-    remedy = f"write it between the braces of a {belongs}"
-    return Diagnostic("E0101", message, word, "not expected here", remedy=remedy)
-
-
-def header_missing(first: Span, item: str) -> Diagnostic:
-    """`first` is the first word of the lines of an item whose header is missing."""
-    message = f"this line stands outside of a {item}, and so do the lines after it, which a `}}` ends"
-    remedy = f"write `{item} name {{` before these lines"
-    return Diagnostic("E0101", message, first, "not expected here", remedy=remedy)
 
 
 def foreign_else(word: Span, is_chained: bool) -> Diagnostic:
@@ -195,20 +158,6 @@ def unterminated_string(span: Span) -> Diagnostic:
     return diagnostic.with_edits(insertion(span.source, end, '"'))
 
 
-def nested_too_deep(span: Span, limit: int) -> Diagnostic:
-    message = f"this is nested more than {limit} levels deep; each bracket and each step of a chain is a level"
-    return Diagnostic("E0106", message, span, "too deep", remedy="bind inner expressions to names")
-
-
-def number_out_of_range(span: Span) -> Diagnostic:
-    remedy = "integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308"
-    return Diagnostic("E0107", f"the number {quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
-
-
-def brace_in_setting(brace: Span) -> Diagnostic:
-    return Diagnostic("E0101", f"a value has no `{brace.text}`", brace, "not expected here")
-
-
 def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
     """Returns a mistake in the value of a setting, with advice about its form where a word or sign is out of place."""
     if diagnostic.code not in ("E0101", "E0104", "E0111"):
@@ -217,49 +166,9 @@ def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
     return replace(diagnostic, remedy=remedy)
 
 
-def file_unreadable(place: Span, reason: str) -> Diagnostic:
-    message = f"the file `{place.source.path}` cannot be read: {reason}"
-    return Diagnostic("E0108", message, place, remedy="check the path and its permissions")
-
-
-def file_misnamed(place: Span) -> Diagnostic:
-    return replace(file_unreadable(place, "its name has a control character"), remedy="rename the file")
-
-
-def file_missing(place: Span) -> Diagnostic:
-    remedy = "check the path; `archlang recipes` lists the programs that come with archlang"
-    return replace(file_unreadable(place, "there is no such file"), remedy=remedy)
-
-
-def not_utf8(place: Span, offset: int) -> Diagnostic:
-    message = f"the file `{place.source.path}` is not UTF-8: byte {offset} is invalid"
-    return Diagnostic("E0109", message, place, remedy="save the file as UTF-8")
-
-
-def file_too_large(place: Span, limit: int) -> Diagnostic:
-    message = f"`{place.source.path}` is larger than {limit:_} bytes"
-    return Diagnostic("E0110", message, place, remedy="name an `.arch` file")
-
-
 def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
     message = f"expected {expected}, found the end of the text"
     remedy = "complete the item, or delete it"
     if "python" in expected.words:
         remedy = _CLASS
     return Diagnostic("E0111", message, span, "the text ends here", remedy=remedy)
-
-
-def malformed_number(span: Span) -> Diagnostic:
-    message = f"{quoted(span.text)} is neither a number nor a name"
-    remedy = "write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter"
-    return Diagnostic("E0112", message, span, "not a number", remedy=remedy)
-
-
-def too_many_words(span: Span, limit: int) -> Diagnostic:
-    message = f"this file has more than {limit:_} tokens"
-    return Diagnostic("E0113", message, span, f"token {limit + 1:_}", remedy="split the program into several files")
-
-
-def word_too_long(span: Span, limit: int) -> Diagnostic:
-    message = f"{quoted(span.text)} is longer than {limit:_} characters"
-    return Diagnostic("E0114", message, span, "too long", remedy="shorten it, or move long explanations into comments")

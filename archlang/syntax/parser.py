@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS, DiagnosticLog
 from archlang.errors.source import SETTING, Source, Span
 from archlang.syntax import mistakes, units
-from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
-from archlang.syntax.character_mistakes import unknown_character
-from archlang.syntax.comments import Comments
+from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
 from archlang.syntax.stack import Stack
@@ -23,14 +21,6 @@ if TYPE_CHECKING:
     from lark import Token
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
-
-
-class TextItem(NamedTuple):
-    """The tokens of an item, and the comments that belong to it. After the last item, the text ends."""
-
-    tokens: list[Token]
-    comments: list[Token]
-    is_last: bool
 
 
 def parse(source: Source) -> Program:
@@ -49,99 +39,80 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics.
 
     If the text has mistakes, its items are parsed one by one: no mistake reaches beyond its item."""
-    excess, code, comments = read_tokens(source)
+    excess, code = read_tokens(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
-    sound = _parse_sound(source, code, comments)
+    sound = _parse_sound(source, code)
     if sound is not None:
-        return Program.of(sound[0], source, closing=sound[1]), ()
+        return Program.of(sound, source), ()
     nodes: list[Node] = []
     found: list[Diagnostic] = []
-    closing: tuple[str, ...] = ()
-    for item in split(code, comments):
-        parsed, errors, closing = _parse_item(source, item)
+    for item in units.items(code):
+        parsed, errors = _parse_item(source, item)
         nodes += parsed
         found += errors
         if len(found) > MOST_ERRORS:
             break
-    return Program.of(nodes, source, closing), tuple(found)
+    return Program.of(nodes, source), tuple(found)
 
 
-def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token], list[Token]]:
-    """Returns a diagnostic if a text is too long, its tokens, and its comments."""
+def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
+    """Returns a diagnostic if a text is too long, and its tokens."""
     if len(source.text) > LARGEST:
-        return mistakes.file_too_large(Span(source, 0, 0), LARGEST), [], []
-    code, comments, excess = tokens(source)
+        return mistakes.file_too_large(Span(source, 0, 0), LARGEST), []
+    code, _, excess = tokens(source)
     if excess is None:
-        return None, code, comments
+        return None, code
     span = Span(source, excess.start_pos or 0, excess.end_pos or 0)
     if len(excess) > LONGEST_WORD:
-        return mistakes.word_too_long(span, LONGEST_WORD), [], []
-    return mistakes.too_many_words(span, MOST_WORDS), [], []
+        return mistakes.word_too_long(span, LONGEST_WORD), []
+    return mistakes.too_many_words(span, MOST_WORDS), []
 
 
-def split(code: list[Token], comments: list[Token]) -> Iterator[TextItem]:
-    """Yields the items of a text."""
-    items = list(units.items(code))
-    place = 0
-    for index, item in enumerate(items):
-        start, end, line = place, item[-1].end_pos or 0, item[-1].line
-        is_last = index == len(items) - 1
-        while place < len(comments) and (
-            is_last or (comments[place].start_pos or 0) < end or comments[place].line == line
-        ):
-            place += 1
-        yield TextItem(item, comments[start:place], is_last)
-
-
-def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> tuple[list[Node], tuple[str, ...]] | None:
-    """Returns the items of tokens, and the comments that belong to no node; None if the tokens have a mistake."""
+def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
+    """Returns the items of tokens; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
-    builder = TreeBuilder(source, Comments(source.text, comments))
+    builder = TreeBuilder(source)
     stack = Stack(builder)
-    if _too_deep(source, code) or any(_of_characters(source, code)):
+    if _too_deep(source, code):
         return None
     try:
         for token in code:
             stack.feed(token)
-        nodes = stack.end()
-    except (UnexpectedToken, TooDeep, LineTaken):
+        nodes: list[Node] = stack.end()
+    except (UnexpectedToken, LineTaken):
         return None
-    return None if builder.mistakes else (nodes, builder.closing())
+    return None if builder.mistakes or too_deep(nodes) else nodes
 
 
-def _parse_item(source: Source, item: TextItem) -> tuple[Iterable[Node], Iterable[Diagnostic], tuple[str, ...]]:
-    """Returns the nodes of one item of a text, its mistakes, and, of the last one, the comments after it."""
-    sound = _parse_sound(source, item.tokens, item.comments)
+def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iterable[Diagnostic]]:
+    """Returns the nodes of one item of a text, and its mistakes."""
+    sound = _parse_sound(source, code)
     if sound is not None:
-        return sound[0], (), sound[1] if item.is_last else ()
-    found = [*_of_characters(source, item.tokens)]
-    if (deep := _too_deep(source, item.tokens)) is not None:
-        return (), (*found, deep), ()
-    builder = TreeBuilder(source, Comments(source.text, item.comments))
-    recovery = Recovery(source, item.tokens, builder)
-    nodes = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in recovery.read()]
-    found += recovery.mistakes + builder.mistakes
-    ordered = sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
-    return nodes, ordered, builder.closing() if item.is_last else ()
+        return sound, ()
+    found: list[Diagnostic] = []
+    deep, nodes = _too_deep(source, code), list[Node]()
+    if deep is None:
+        builder = TreeBuilder(source)
+        recovery = Recovery(source, code, builder)
+        nodes = recovery.read()
+        found = recovery.mistakes + builder.mistakes
+        deep = too_deep(nodes)
+    if deep is not None:
+        found.append(mistakes.nested_too_deep(deep, DEEPEST))
+        nodes = []
+    whole = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
+    return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
-def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
-    """Yields the mistakes of strings with invisible characters that end a text of C."""
-    for token in code:
-        if token.type == "STRING" and "\0" in token:
-            zero = (token.start_pos or 0) + token.index("\0")
-            yield unknown_character(Span(source, zero, zero + 1))
-
-
-def _too_deep(source: Source, code: list[Token]) -> Diagnostic | None:
-    """Returns the diagnostic of a bracket that is nested too deep; None if there is none."""
+def _too_deep(source: Source, code: list[Token]) -> Span | None:
+    """Returns the place of a bracket that is nested too deep; None if there is none."""
     depth = 0
     for token in code:
         depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
         if depth > DEEPEST:
-            return mistakes.nested_too_deep(Span(source, token.start_pos or 0, token.end_pos or 0), DEEPEST)
+            return Span(source, token.start_pos or 0, token.end_pos or 0)
     return None
 
 
@@ -153,19 +124,16 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
 
 def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | None]:
     source = Source(SETTING, f"{name}={text}", is_command_line=True)
-    excess, code, comments = read_tokens(source)
+    excess, code = read_tokens(source)
     if excess is not None:
         return None, excess
     value = [token for token in code if (token.start_pos or 0) > len(name)]
-    brace = next((token for token in value if token in ("{", "}")), None)
-    if brace is not None:
-        return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
-    if (wrong := next(_of_characters(source, value), None) or _too_deep(source, value)) is not None:
-        return None, wrong
-    builder = TreeBuilder(source, Comments(source.text, comments))
+    builder = TreeBuilder(source)
     recovery = Recovery(source, value, builder, start="expression")
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]
+    if (deep := too_deep([node]) or _too_deep(source, value)) is not None:
+        return None, mistakes.nested_too_deep(deep, DEEPEST)
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
     return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

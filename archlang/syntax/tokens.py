@@ -27,6 +27,8 @@ STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = ("let", "return", "emit", "if", "repeat", "stack", "else", "in", "when", "and", "or", "not", "true", "false")
 BINDERS = ("=", "<-")
+# Terminals with which a value ends.
+ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 
@@ -36,7 +38,7 @@ MOST_WORDS = 30_000
 LONGEST_WORD = 1_000
 
 # What no terminal matches: a number with letters, a string without its end, a word with other letters, a character.
-_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n]*|\w+|(?s:.)'
+_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n\0]*|\w+|(?s:.)'
 
 
 @cache
@@ -110,13 +112,3 @@ def unclosed(code: Sequence[Token]) -> list[Token]:
 
 
 _OPENERS_OF = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
-
-
-def count_words(text: str) -> int:
-    """Counts the tokens of a text, up to `MOST_WORDS + 1`."""
-    count = 0
-    for _ in pieces(text):
-        count += 1
-        if count > MOST_WORDS:
-            break
-    return count

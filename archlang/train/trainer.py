@@ -37,10 +37,12 @@ from archlang.train.optimizers import make_optimizer
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import schemas
 from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import Record
-from archlang.train.score import Interrupted, Score, evaluate
+from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.train.settings import Settings
+from archlang.train.sharding import gathered, shard
 from archlang.train.stop import Stop
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ class Trainer:
         *,
         compiled: bool = False,
         remat: bool = False,
+        sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
@@ -139,6 +142,7 @@ class Trainer:
         Args:
             compiled: Let torch compile the bodies of loops.
             remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
+            sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
@@ -154,11 +158,15 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
-        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         if compiled:
             compile_bodies(self.module)
         if remat and not rematerialize_bodies(self.module):
             raise mistakes.no_steps_to_repeat(plan.model)
+        self.is_sharded = sharded
+        for model in (self.module, test_module) if sharded else ():
+            if model is not None:
+                shard(model, fabric.device)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -174,15 +182,19 @@ class Trainer:
         )
         self.data = self._resident["train"]
         self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
-        self.checkpoints = Checkpoints(record.folder / "checkpoints")
+        group = torch.distributed.new_group(backend="gloo") if sharded else None
+        self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
         # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
         # generators that all of them share.
         self.random_at_start = random_state(fabric.device)
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
-        self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
+        self._save_interval, self._saved_at = save, time.monotonic()
+        self._saved_step: int | None = None
+        self._seconds_unsaved = 0.0
         self.has_ended = self.stopped = self._asked = False
-        self._asking: list[Tensor] = []
+        # Of each of the last steps: how many processes are asked to stop, and the seconds without a checkpoint.
+        self._signals: list[Tensor] = []
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
@@ -217,18 +229,23 @@ class Trainer:
     # Several processes
 
     def is_stop_asked(self, stop: Stop) -> bool:
-        """Whether any process is asked to stop: all of them stop after the same step."""
+        """Whether any process is asked to stop: all of them stop, and save, after the same step."""
         self._asked = stop.asked
+        seconds = time.monotonic() - self._saved_at
         if self.fabric.world_size == 1:
+            self._seconds_unsaved = seconds
             return self._asked
         # Those of the step before the last: the host does not wait for the last one.
-        return len(self._asking) > 1 and bool(self._asking.pop(0) > 0)
+        asked, self._seconds_unsaved = self._signals.pop(0).tolist() if len(self._signals) > 1 else (0.0, 0.0)
+        return bool(asked)
 
     def mean_over_processes(self, loss: Tensor) -> Tensor:
-        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop."""
-        total = torch.stack([loss, torch.full_like(loss, self._asked)])
+        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop, and how long
+        the first one has not saved."""
+        seconds = (time.monotonic() - self._saved_at) * self._leads
+        total = torch.stack([loss, torch.full_like(loss, self._asked), torch.full_like(loss, seconds)])
         torch.distributed.all_reduce(total)
-        self._asking.append(total[1])
+        self._signals.append(total[1:])
         return total[0] / self.fabric.world_size
 
     # Checkpoints
@@ -285,8 +302,8 @@ class Trainer:
 
     def is_save_due(self) -> bool:
         """Whether the steps since the last checkpoint are to be saved before another step or an evaluation."""
-        step, interval, seconds = self.progress.step, self._save_interval, time.monotonic() - self._saved_at
-        if step == self._saved_step:
+        step, interval, seconds = self.progress.step, self._save_interval, self._seconds_unsaved
+        if step in (0, self._saved_step):
             return False
         if self.is_evaluation_due() and seconds > _SECONDS_UNSAVED:
             return True
@@ -300,36 +317,41 @@ class Trainer:
         begun = time.perf_counter()
         self._check_losses()
         progress = self.progress
-        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+        finite = torch.tensor(float(all(map(_is_finite, self.weights))), device=self.fabric.device)
+        if not self.fabric.all_reduce(finite, reduce_op="min"):
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         self._saved_step, self._saved_at = progress.step, time.monotonic()
-        if not self._leads:
+        for signal in self._signals:
+            signal[1] = 0  # which was measured before
+        if not (self._leads or self.is_sharded):
             return
-        sizes = self.record.sizes()
-        state = schemas.CheckpointState(
-            **self.get_state(),
-            precision=self.fabric.strategy.precision.state_dict(),
-            epoch=self.sampler.epoch,
-            position=self.sampler.position,
-            micro=self.micro,
-            evaluated=progress.evaluated,
-            history=tuple(progress.history),
-            sizes=sizes,
-            digests=self.record.digests(sizes),
-            step=progress.step,
-            trained=self._evaluated_weights.trained(),
-            carried=None if self.deep is None else self.deep.state(),
-        )
-        with self._evaluated_weights.placed():
+        sizes = self.record.sizes() if self._leads else {}
+        states = self.get_state()
+        with self._evaluated_weights.placed() as trained:
+            state = schemas.CheckpointState(
+                **states,
+                precision=self.fabric.strategy.precision.state_dict(),
+                epoch=self.sampler.epoch,
+                position=self.sampler.position,
+                micro=self.micro,
+                evaluated=progress.evaluated,
+                history=tuple(progress.history),
+                sizes=sizes,
+                digests=self.record.digests(sizes),
+                step=progress.step,
+                trained=trained,
+                carried=None if self.deep is None else self.deep.state(),
+            )
             self.checkpoints.save(progress.step, self.module, state, self._best_step())
-        timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
-        self.record.append(schemas.TIMINGS, timing)
+        if self._leads:
+            timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
+            self.record.append(schemas.TIMINGS, timing)
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""
-        # Only the first process writes checkpoints.
-        if not (self._leads and self.progress.step in self.checkpoints.steps()):
+        if self.progress.step != self._saved_step:
             self.save()
+        self.checkpoints.finish()
         self.has_ended = self.stopped = True
 
     def _last_checkpoint(self) -> int | None:
@@ -453,22 +475,24 @@ class Trainer:
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
-    def score(self, split: str, stop: Stop) -> Score:
-        """Evaluates a split with the weights that the module holds.
+    def score(self, split: str, stop: Stop, written: int = 0) -> Score:
+        """Evaluates a split with the weights that the module holds, which write `written` of its answers.
 
         Raises:
             Interrupted: the run is asked to stop."""
         data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
-        return evaluate(
-            self.test_module(), data, self.splits[split], split, self.task,
-            settings=self.settings, stopping=lambda: stop.asked, processes=self.fabric.world_size,
-        )  # fmt: skip
-
-    def test_module(self) -> Architecture:
-        """Returns the module that is evaluated, with the weights of the module that is trained."""
-        if self.test_model is not self.module:
-            self.test_model.load_state_dict(self.module.state_dict())
-        return self.test_model
+        module, items, processes = self.test_model, self.splits[split], self.fabric.world_size
+        if module is not self.module:
+            module.load_state_dict(self.module.state_dict())
+        with gathered(module):
+            score = evaluate(
+                module, data, items, split, self.task,
+                settings=self.settings, stopping=lambda: stop.asked, processes=processes,
+            )  # fmt: skip
+            return add_written(
+                score, module, items, self.task, self.fabric.device, written,
+                stopping=lambda: stop.asked, processes=processes,
+            )  # fmt: skip
 
     def _ranking(self) -> list[int]:
         return ranking(self.progress.history, *self.settings.selecting)
@@ -486,6 +510,13 @@ class Trainer:
             raise self.checkpoints.none_intact()
         checkpoint.load_into(self.module)
         return checkpoint.step
+
+
+def _is_finite(weight: Tensor) -> bool:
+    """Whether the rows of a weight that this process holds are finite. `isfinite` of each takes 20 times as long."""
+    rows = own_rows(weight.detach())
+    rows = torch.view_as_real(rows) if rows.is_complex() else rows
+    return not rows.numel() or bool(torch.stack(rows.aminmax()).isfinite().all())
 
 
 # The loop

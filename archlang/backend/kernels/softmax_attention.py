@@ -54,7 +54,7 @@ def scaled_dot_product_attention(
     result = attend(query, key, value, attn_mask)
     if torch.compiler.is_compiling() or not _is_fused(result):
         return result
-    fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)
+    fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)  # type: ignore[no-untyped-call]  # torch's own
     return fused
 
 

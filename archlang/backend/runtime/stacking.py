@@ -69,6 +69,13 @@ def is_plain() -> bool:
     return not torch.compiler.is_compiling() and not is_transformed()
 
 
+def is_large_on_cpu(x: Tensor, count: int, least: int) -> bool:
+    """Returns whether x is on a CPU, `count` is at least `least`, and the call is plain: then forms that only gain on
+    many elements, and have no rules for transforms, may compute it."""
+    # Comparing a traced size would be a guard on it.
+    return not torch.compiler.is_compiling() and count >= least and x.device.type == "cpu" and not is_transformed()
+
+
 def holds(mark: Bool[Tensor, "*_"]) -> bool:
     """Returns whether a mark holds everywhere; False while a CUDA graph is captured, when no value can be read; True on
     the device `meta`, which has none."""

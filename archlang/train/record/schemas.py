@@ -305,7 +305,7 @@ class StepTiming(FileModel):
 
 
 class SavingTiming(FileModel):
-    """A line of `timings.jsonl`: the duration of writing a checkpoint."""
+    """A line of `timings.jsonl`: how long training waited for a checkpoint."""
 
     step: Count
     saving: Amount
@@ -428,10 +428,12 @@ class Results(FileModel):
 
 
 class ManifestRecord(FileModel):
-    """`manifest.json` of a checkpoint: the SHA-256 digests of its files. A saved model has no state."""
+    """`manifest.json` of a checkpoint: the SHA-256 digests of its files. A saved model has no state, and a model that
+    is not divided among processes no files of their rows."""
 
     weights: str = Field(validation_alias=WEIGHTS, serialization_alias=WEIGHTS)
     state: Annotated[str | None, Field(validation_alias=STATE, serialization_alias=STATE, exclude_if=_is_none)] = None
+    rows: Annotated[tuple[str, ...], Field(exclude_if=lambda rows: not rows)] = ()
 
 
 class FileRecord(FileModel):

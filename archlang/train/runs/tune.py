@@ -14,6 +14,7 @@ from typing import Any
 from archlang.disk.folder import Folder
 from archlang.errors.machine import needs_extra
 from archlang.plan.search import SearchPlan
+from archlang.syntax.printer import one_line
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, rank
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import FolderInUse, RunError, disk_errors_as
@@ -94,7 +95,7 @@ class Tuning:
             load_if_exists=True,
         )
         base = study.user_attrs.get(_BASE, self.search.base)
-        if base != self.search.base:
+        if one_line(base) != one_line(self.search.base):
             raise other_study(self.folder, base, self.search.base)
         study.set_user_attr(_BASE, base)
         # With the same seed, a reopened study would sample its first trials again.

@@ -151,8 +151,8 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     ("python", "complaint"),
     [
         ("archlang.blocks.no_such:Block", "No module named"),
-        ("archlang.blocks.norm:Nothing", "has no attribute"),
-        ("archlang.blocks.norm:nn", "it is not a torch module"),
+        ("archlang.blocks.features:Nothing", "has no attribute"),
+        ("archlang.blocks.features:nn", "it is not a torch module"),
     ],
 )
 def test_the_error_names_a_missing_class(compiled: Compiled, python: str, complaint: str) -> None:

@@ -40,6 +40,7 @@ def state(step: int) -> CheckpointState:
 def save(checkpoints: Checkpoints, *steps: int, best: int | None = None) -> None:
     for step in steps:
         checkpoints.save(step, layer(step), state(step), best)
+        checkpoints.finish()
 
 
 def test_weights_that_share_memory_are_saved_and_read_back(checkpoints: Checkpoints) -> None:

@@ -23,7 +23,7 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.kit.metrics import Tally
 from archlang.train import score, trainer
 from archlang.train.record import checkpoint
-from archlang.train.record.checkpoint import CheckpointWarning
+from archlang.train.record.checkpoint import Checkpoints, CheckpointWarning
 from archlang.train.record.mistakes import RunError, RunMachineError
 from archlang.train.record.run_folder import Record, RecordWarning
 from archlang.train.record.schemas import EvaluationMetrics, json_value
@@ -127,7 +127,14 @@ def die() -> None:
 
 
 def train_and_die(train: Train, folder: Path, owner: object, name: str, number: int) -> None:
+    save = Checkpoints.save
+
+    def save_and_wait(checkpoints: Checkpoints, *arguments: Any) -> None:  # Any: those of `save`
+        save(checkpoints, *arguments)
+        checkpoints.finish()
+
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Checkpoints, "save", save_and_wait)
         at_call(patched, owner, name, number, die)
         with pytest.raises(Killed):
             train(folder)
