@@ -343,8 +343,9 @@ class Trainer:
                 carried=None if self.deep is None else self.deep.state(),
             )
             self.checkpoints.save(progress.step, self.module, state, self._best_step())
-        timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
-        self.record.append(schemas.TIMINGS, timing)
+        if self._leads:
+            timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
+            self.record.append(schemas.TIMINGS, timing)
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""

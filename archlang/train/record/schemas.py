@@ -305,7 +305,7 @@ class StepTiming(FileModel):
 
 
 class SavingTiming(FileModel):
-    """A line of `timings.jsonl`: the duration of writing a checkpoint."""
+    """A line of `timings.jsonl`: how long training waited for a checkpoint."""
 
     step: Count
     saving: Amount
