@@ -182,7 +182,7 @@ def test_the_error_names_a_missing_class(compiled: Compiled, python: str, compla
         ),
         (
             extern("Complex") + "model m(x: tokens[n]) -> logits[n, 4] { return complex(embed[4](x)) }",
-            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of complex64",
+            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of torch.complex64",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         return h
     }}
     """
-    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is not a HaltingBlock"):
+    with pytest.raises(BuildError, match="`stop` halts a loop, but .*Keeper is not a HaltingBlock"):
         compiled(text, plugins=True)
 
 
