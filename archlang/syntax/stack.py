@@ -143,20 +143,15 @@ class Stack:
         """Keeps the first values."""
         del self.values[size:], self._state.state_stack[size + 1 :]
 
-    def opener(self) -> Token | None:
-        """Returns the innermost bracket that is open."""
+    def bracket_around(self) -> str:
+        """Returns the innermost bracket that is open; empty if there is none."""
         depth = 0
         for value in reversed(self.values):
             kind = terminal(value)
             depth += (kind in ("RPAR", "RSQB", "RBRACE")) - (kind in ("LPAR", "LSQB", "LBRACE"))
             if depth < 0:
-                token: Token = value
-                return token
-        return None
-
-    def bracket_around(self) -> str:
-        """Returns the innermost bracket that is open; empty if there is none."""
-        return str(self.opener() or "")
+                return str(value)
+        return ""
 
 
 def terminal(value: object) -> str:
