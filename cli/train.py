@@ -151,7 +151,7 @@ def _print_needs(plan: Plan, device: str, devices: int, nodes: int, shard: bool,
         RunMachineError: it needs more memory than there is."""
     from archlang.errors.names import plural, rounded
     from archlang.train.devices import select_device
-    from archlang.train.memory import memory_by_devices, size
+    from archlang.train.memory import memory_by_devices
     from archlang.train.runs.cost import estimate_cost
     from archlang.train.runs.training import require_memory
 
@@ -160,8 +160,8 @@ def _print_needs(plan: Plan, device: str, devices: int, nodes: int, shard: bool,
     for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat).items():
         console.out.print(f"on {name}: {memory}")
     place = select_device(device)
-    needs = require_memory(plan, place, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
-    console.out.print(f"`{place}` has the memory for {size(needs.total)}")
+    require_memory(plan, place, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
+    console.out.print(f"`{place}` has enough memory")
 
 
 def _leads() -> bool:

@@ -38,7 +38,7 @@ MOST_WORDS = 30_000
 LONGEST_WORD = 1_000
 
 # What no terminal matches: a number with letters, a string without its end, a word with other letters, a character.
-_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n\0]*|\w+|(?s:.)'
+_UNKNOWN = r'[0-9][\w.]*|"[^"\r\n]*|\w+|(?s:.)'
 
 
 @cache
@@ -76,6 +76,8 @@ def tokens(source: Source) -> tuple[list[Token], list[Token], Token | None]:
         word = piece[0]
         if kind in ("SIGN", "WORD"):
             kind = of_text.get(word) or ("DOTTED" if "." in word else "NAME")
+        if kind == "STRING" and "\0" in word:  # it would end a text of C
+            kind = "UNKNOWN"
         token = Token(kind, word, start, line, column - (is_marked and line == 1), None, None, end)
         is_long = len(word.strip('"')) > LONGEST_WORD and kind != "COMMENT"
         if is_long or len(code) + len(comments) == MOST_WORDS:

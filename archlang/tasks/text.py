@@ -63,32 +63,35 @@ class Text(FileLanguageModel):
         return self._lexicon(self._cut.texts)
 
     def _lexicon(self, words: Sequence[str]) -> Lexicon:
-        return replace(super()._lexicon(words), cut="" if self.tokenizer else self.by)
+        lexicon = super()._lexicon(words)
+        # Typed words must be tokens: they are not cut as the texts of the files are.
+        return replace(lexicon, cut="words", unknown=None) if self.tokenizer else lexicon
 
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:
         return {"window": ("first", "later")}
 
-    # A single text file is cut, not drawn
+    def _drawn(self, corpus: Corpus, split: str) -> Truths:
+        if corpus.places is None or corpus.source.is_one_text:
+            return np.ones(len(corpus.splits), dtype=np.bool_)
+        # By ranks, so that a few documents have a split of each kind; equal ones have the same.
+        ranks = np.searchsorted(np.sort(corpus.places), corpus.places)
+        first, last = self._part(split, len(ranks))
+        return np.asarray((ranks >= first) & (ranks < last))
 
-    def _rows(self, split: str) -> tuple[Corpus, Truths]:
-        if not self._is_cut(split):
-            return super()._rows(split)
-        corpus = self._source(self.path).read()
-        return corpus, np.ones(len(corpus.splits), dtype=np.bool_)
-
-    def _is_cut(self, split: str) -> bool:
-        return self._source(self.path).is_one_text and not getattr(self, split, "")
+    def _part(self, split: str, count: int) -> tuple[int, int]:
+        """Returns where a split begins and ends among so many documents or windows."""
+        valid, test = (max(round(share * count), int(share > 0)) for share in self._shares.values())
+        ends = [0, count - valid - test, count - test, count]
+        return ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
 
     def pieces(self, split: str, seed: int) -> Iterator[Split]:
-        if not self._is_cut(split):
+        source = self._source(self.path)
+        own_file: str = getattr(self, split, "")
+        if own_file or not source.is_one_text:
             yield from super().pieces(split, seed)
             return
-        corpus = self._source(self.path).read()
-        count = int(self._windows(corpus.columns[0].lengths + 1).sum())
-        test, valid = (round(count * share) for share in (self.test_share, self.valid_share))
-        ends = np.cumsum([0, count - valid - test, valid, test])
-        first, last = ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
+        first, last = self._part(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
         for items in super().pieces(split, seed):
             yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
             first, last = first - len(items), last - len(items)

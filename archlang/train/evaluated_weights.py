@@ -25,7 +25,6 @@ class EvaluatedWeights:
         self._optimizer = optimizer
         # A schedule-free optimizer has a method for each of its two points.
         self._moves_to_average = hasattr(optimizer, "eval")
-        self._decay = decay
         self._update = get_ema_multi_avg_fn(decay) if decay else None  # type: ignore[no-untyped-call]  # torch's own
         self._averages: list[Tensor] = []
 

@@ -16,6 +16,7 @@ from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import digest
 from archlang.tasks.text import Text
+from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import FieldFormat
 from tests.tasks.every import answers_of
 
@@ -135,8 +136,16 @@ def test_documents_are_drawn_by_their_text_or_named_by_files(tmp_path: Path) -> 
     task = Text(path=str(tmp_path / "a.jsonl"), valid_share=0.2, test=str(tmp_path / "b.txt"), length=5)
     read = {split: [spelled(task, tokens)[:-3] for tokens in documents(task, split)] for split in task.split_names()}
     assert sorted([*read["train"], *read["valid"]]) == sorted(texts)
-    assert 30 < len(read["valid"]) < 90
+    assert len(read["valid"]) == 60
     assert read["test"] == ["the last one"]
+
+
+def test_each_split_of_a_few_documents_has_one_and_equal_ones_are_together(tmp_path: Path) -> None:
+    texts = ["one", "two", "two", "two", "three"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    task = Text(path=str(tmp_path / "a.jsonl"), valid_share=0.1, test_share=0.1)
+    read = [{spelled(task, tokens)[:-3] for tokens in documents(task, split)} for split in task.split_names()]
+    assert sorted(text for split in read for text in split) == ["one", "three", "two"]
 
 
 @pytest.fixture
@@ -162,6 +171,10 @@ def test_a_tokenizer_cuts_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
     size = tokenizer.get_vocab_size()
     assert task().vocabulary[:size] == tuple(map(tokenizer.id_to_token, range(size)))
     assert task().generate("train", 0).notes["bytes"].values.sum() == len(POEM.encode())
+    typed = FieldFormat.of(task(), "x", task().generate("train", 0).inputs["x"])
+    assert typed.encode(" ".join(tokenizer.encode(POEM).tokens)).tolist() == [1_002, *ids]
+    with pytest.raises(RunError, match="`depend` is not a token of the task"):
+        typed.encode("depend")
     with pytest.raises(TaskError, match="words = 9 is too small"):
         _ = task(words=9).vocabulary
     for file, reason in (("a.txt", r"a\.txt is no tokenizer of text: .* cannot read it"), ("gone", "gone is missing")):

@@ -150,15 +150,18 @@ class TextFileTask(FileTask):
             corpus = self._source(self.path).read()
             return corpus, corpus.splits == SPLITS.index(split)
         corpus = self._source(self.path).read()
+        return corpus, self._drawn(corpus, split)
+
+    def _drawn(self, corpus: Corpus, split: str) -> Truths:
         rest = np.ones(len(corpus.splits), dtype=np.bool_)
         place = corpus.places
         for other, share in self._shares.items():
             if share:
                 place = place - share
                 if other == split:
-                    return corpus, rest & (place < 0)
+                    return np.asarray(rest & (place < 0))
                 rest &= place >= 0
-        return corpus, rest
+        return rest
 
     # The vocabulary, the labels and the groups of the files, or those of a run
 

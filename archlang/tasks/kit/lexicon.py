@@ -57,11 +57,7 @@ class TokenCut:
         return self.encode(text)
 
 
-def _bytes(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode(errors="surrogatepass"), np.uint8)
-
-
-BYTE_CUT = TokenCut("bytes", BYTES, _bytes)
+BYTE_CUT = TokenCut("bytes", BYTES, lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,10 @@ def load_tokenizer(task: str, path: str) -> Tokenizer:
     Raises:
         TaskError: the file is missing or describes no tokenizer.
         MachineError: the package is not installed."""
-    return _parsed(task, path, _content(task, path))
+    try:
+        return _parsed(task, path, read_named(path, _LARGEST))
+    except OSError:
+        raise mistakes.no_file(path, task) from None
 
 
 def token_cut(task: str, path: str) -> TokenCut:
@@ -37,20 +40,13 @@ def token_cut(task: str, path: str) -> TokenCut:
     def encode(text: str) -> np.ndarray:
         return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
-    return TokenCut(hashlib.sha256(_content(task, path)).hexdigest(), texts_of(tokenizer), encode)
+    return TokenCut(hashlib.sha256(tokenizer.to_str().encode()).hexdigest(), texts_of(tokenizer), encode)
 
 
 def texts_of(tokenizer: Tokenizer) -> tuple[str, ...]:
     """Returns the text of each token."""
     texts = {token: text for text, token in tokenizer.get_vocab(with_added_tokens=True).items()}
     return tuple(texts.get(token, f"{UNUSED}{token}") for token in range(max(texts, default=-1) + 1))
-
-
-def _content(task: str, path: str) -> bytes:
-    try:
-        return read_named(path, _LARGEST)
-    except OSError:
-        raise mistakes.no_file(path, task) from None
 
 
 @lru_cache(maxsize=2)

@@ -11,7 +11,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ _ROWS, _WORDS = 1 << 8, 1 << 21
 # Also the characters of a cell of CSV, and the bytes of a Parquet file that are read at a time.
 _LARGEST_CELL, _BUFFER = 1 << 30, 1 << 20
 _DOCUMENT = 1 << 20
-_PATTERN = re.compile(r"[*?[]")
 
 
 def one_label(text: str) -> Words:
@@ -250,7 +248,8 @@ def files_of(path: str) -> tuple[str, ...]:
         return (path,)
     folder, pattern = path, os.path.join(glob.escape(path), "*")
     if not os.path.isdir(path):
-        folder, pattern = os.path.dirname(_PATTERN.split(path)[0]), path
+        folder = next(str(parent) for parent in Path(path).parents if not glob.has_magic(str(parent)))
+        pattern = path
     files = sorted(filter(os.path.isfile, glob.iglob(pattern, recursive=True)))
     inside = ReadableFolders((os.path.realpath(folder),))
     for file in files:
@@ -358,7 +357,7 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
 
 
 def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(_LARGEST_CELL)
+    previous_limit = csv.field_size_limit(_LARGEST_CELL)
     reader = csv.reader(line for _, line in _lines(task, path, ending))
     number = 1
     try:
@@ -368,6 +367,8 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
             number = reader.line_num + 1
     except csv.Error:
         raise mistakes.bad_line(number, path, "it is not a row of CSV") from None
+    finally:
+        csv.field_size_limit(previous_limit)
 
 
 def _table(

@@ -104,7 +104,6 @@ class Engine:
 
     def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """Checks the options, and that what the engine needs is installed."""
-        raise NotImplementedError
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         """Yields how each point ended, in the order in which they end.
