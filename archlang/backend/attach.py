@@ -14,7 +14,7 @@ from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph
 from archlang.graph.growth import growths
 from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 
@@ -75,6 +75,7 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
     path = relative_path(instance.path, loop.scope)
     if not isinstance(resolve(owner, path.split(".")), HaltingBlock):
         raise mistakes.not_halting(instance)
+    paths = (inner.instance for inner in node.regions[0].walk() if inner.instance is not None)
     return Halting(
         **common,
         path=path,
@@ -86,10 +87,6 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         ranks=tuple(1 + len(kind.tensor_dims) for kind in node.types),
         has_positions=tuple(has_halting_positions(node, index) for index in range(len(node.types))),
         depth=loop.has_depth,
-        compact=not any(_is_mixing(inner, graph) for inner in node.regions[0].walk()),
+        # Samples that halt leave the batch, unless results for a sample depend on the others.
+        compact=not any("batch" in graph.instances[path].caveats for path in paths),
     )
-
-
-def _is_mixing(node: Node, graph: Graph) -> bool:
-    """Whether the result of a node for one sample depends on the others."""
-    return node.instance is not None and "batch" in graph.instances[node.instance].caveats

@@ -84,15 +84,12 @@ def _instance(instance: Instance) -> str:
     if instance.maps:
         text += f" maps ({', '.join(f'{map_.name}({map_.input}) = {map_.width}' for map_ in instance.maps)})"
     if instance.records:
-        text += f" records ({', '.join(map(_record, instance.records))})"
+        records = (f"{own.kind}({own.input})" if own.input is not None else own.kind for own in instance.records)
+        text += f" records ({', '.join(records)})"
     if instance.even is not None:
         text += f" even {instance.even}"
     text += " grows" * instance.grows + " pure" * instance.pure + " per_position" * instance.per_position
     return text + f" {json.dumps(instance.python)}" + _origin(instance.span)
-
-
-def _record(record: Record) -> str:
-    return record.kind if record.input is None else f"{record.kind}({record.input})"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -28,17 +28,11 @@ def dropout(x: Float[Tensor, "*b"], rate: float, training: bool) -> Float[Tensor
         return x
     if not _LOWEST <= rate <= _HIGHEST or not is_drawn_here(x, x.numel()):
         return F.dropout(x, rate)
-    return x * _noise(x, round(rate * _PARTS)).mul_(1 / (1 - rate))
+    drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None)
+    mask = drawn.view(torch.int16)[: x.numel()] >= round(rate * _PARTS) - _PARTS // 2
+    return x * mask.to(x.dtype).view(x.shape).mul_(1 / (1 - rate))
 
 
 def is_drawn_here(x: Tensor, count: int) -> bool:
     """Returns whether this module draws the numbers for `count` elements on the device of x."""
     return is_large_on_cpu(x, count, LEAST)
-
-
-def _noise(x: Tensor, dropped: int) -> Tensor:
-    """Returns 0 for each dropped element, else 1."""
-    count = x.numel()
-    drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    mask = drawn.view(torch.int16)[:count] >= dropped - _PARTS // 2
-    return mask.to(x.dtype).view(x.shape)

@@ -51,7 +51,9 @@ def scaled_dot_product_attention(
     if not torch.compiler.is_compiling() and needs_plain_form():
         return _plainly(attend, query, key, value, attn_mask)
     result = attend(query, key, value, attn_mask)
-    if torch.compiler.is_compiling() or not _is_fused(result):
+    if torch.compiler.is_compiling() or result.grad_fn is None:
+        return result
+    if not result.grad_fn.name().startswith("ScaledDotProduct"):  # those of the fused kernels
         return result
     fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)  # type: ignore[no-untyped-call]  # torch's own
     return fused
@@ -62,10 +64,6 @@ def _plainly(
 ) -> Tensor:
     with sdpa_kernel(SDPBackend.MATH):
         return attend(query, key, value, attn_mask)
-
-
-def _is_fused(result: Tensor) -> bool:
-    return result.grad_fn is not None and result.grad_fn.name().startswith("ScaledDotProduct")
 
 
 class _Fused(torch.autograd.Function):
