@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,8 +24,6 @@ from archlang.errors.names import listed
 from archlang.train.runs import mistakes
 from archlang.train.runs.points import JOBS, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
-
-NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def make_engine(
@@ -45,7 +42,7 @@ def make_engine(
     engines = {"local": LocalEngine, "ray": RayEngine, "slurm": SlurmEngine}
     if name not in engines:
         raise mistakes.unknown_engine(name, listed(tuple(engines)))
-    return engines[name](workers, options or {}, retries, devices)
+    return engines[name](workers, options, retries, devices)
 
 
 _SECONDS_BETWEEN_CHECKS = 0.5
@@ -97,9 +94,9 @@ class Engine:
     _points_per_job = 1
 
     def __init__(
-        self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0, devices: int = 1
+        self, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0, devices: int = 1
     ) -> None:
-        self._workers, self._options, self._retries, self._devices = workers, dict(options), retries, devices
+        self._workers, self._options, self._retries, self._devices = workers, dict(options or {}), retries, devices
         self._configure(workers, self._options, devices)
 
     def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
