@@ -2,9 +2,9 @@
 the edits of those whose correction is safe."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report
 from archlang.errors.edits import apply_edits
-from archlang.errors.effort import TooMuchWork, limited, spend
+from archlang.errors.effort import Memo, TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
@@ -236,6 +236,12 @@ def elaborate_alone(declaration: Declaration, report: Report, observe: Observe |
     elaborate(declaration, {}, ambient, declaration.span, report, generic=True, observe=observe)
 
 
+# The steps of the checks of bodies without mistakes: after a change, an editor checks few bodies again.
+_sound_bodies = Memo[int]()
+# The most blocks of a file that a body may name, directly or not, so that its steps are kept.
+_MOST_NAMED = 200
+
+
 def _check_body(declaration: Declaration, report: Report) -> None:
     item, found = declaration.item, list[Diagnostic]()
     assert isinstance(item, Definition)
@@ -244,14 +250,45 @@ def _check_body(declaration: Declaration, report: Report) -> None:
         found.append(diagnostic)
         report(diagnostic)
 
-    elaborate_alone(declaration, note)
-    places = {each.span for each in found}
-    for mistake in unbound_names(item, declaration.file):
-        if mistake.span not in places:  # in a branch that the defaults of statics exclude
-            note(mistake)
-    if not any(each.is_error for each in found):  # else a misspelt name may be meant
-        for warning in unused_names(item):
-            report(warning)
+    def steps() -> int:
+        with limited(MOST_STEPS) as budget:
+            elaborate_alone(declaration, note)
+            places = {each.span for each in found}
+            for mistake in unbound_names(item, declaration.file):
+                if mistake.span not in places:  # in a branch that the defaults of statics exclude
+                    note(mistake)
+            if not any(each.is_error for each in found):  # else a misspelt name may be meant
+                for warning in unused_names(item):
+                    note(warning)
+        return budget.spent
+
+    key = _texts_of_body(declaration)
+    # A known body takes its steps again, so that the limit does not depend on what is known.
+    spend(steps() if key is None else _sound_bodies.get(key, steps, lambda _: not found))
+
+
+def _texts_of_body(declaration: Declaration) -> Hashable:
+    """Returns what the check of a body depends on: its text, those of the blocks of its file that it may name, and
+    those that `use` lines bring in; None if one of them cannot be read as a whole."""
+    file, text = declaration.file, declaration.item.span.text
+    named: dict[str, Definition | Extern] = {}
+    pending = [text]
+    while pending:
+        for name in _words_of(pending.pop()) & file.own.keys() - named.keys():
+            named[name] = file.own[name].item
+            pending.append(named[name].span.text)
+        if len(named) > _MOST_NAMED:
+            return None
+    if not all(item.is_whole for item in (declaration.item, *named.values())):
+        return None
+    uses = tuple(use.span.text for use, _ in file.uses)
+    used = tuple(source.text for source in file.sources[1:])
+    return file.program.source.path, text, frozenset(item.span.text for item in named.values()), uses, used
+
+
+@lru_cache(maxsize=10_000)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:

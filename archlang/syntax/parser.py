@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from archlang.errors import Diagnostic
@@ -25,12 +27,35 @@ if TYPE_CHECKING:
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
 
 
+# After a `}` of a line of its own, a line that begins like an item begins one, in any context.
+_END_OF_PART = re.compile(
+    r"""
+    ^\}[ \t]*(?:\#[^\r\n]*)?\r?\n
+    (?= (?: [ \t]* (?:\#[^\r\n]*)? \r?\n )*
+        (?: (?:block|extern|recipe|table)[ \t]+[A-Za-z_] | model[ \t]+[A-Za-z_]\w*[ \t]*(?:\[[^][\r\n]*\][ \t]*)?\( ) )
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+class Part(NamedTuple):
+    """The nodes of a part of a text, its mistakes, the comments after its last item, and the number of its words."""
+
+    nodes: list[Node]
+    mistakes: list[Diagnostic]
+    closing: tuple[str, ...]
+    words: int
+
+    def program(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+        """Returns the program of a whole text, and its diagnostics."""
+        return Program.of(self.nodes, source, self.closing), tuple(self.mistakes)
+
+
 class TextItem(NamedTuple):
-    """The tokens of an item, and the comments that belong to it. After the last item, the text ends."""
+    """The tokens of an item, and the comments that belong to it."""
 
     tokens: list[Token]
     comments: list[Token]
-    is_last: bool
 
 
 def parse(source: Source) -> Program:
@@ -52,26 +77,45 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     excess, code, comments = read_tokens(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
+    whole = _parse_sound(source, code, comments)
+    if whole is None:
+        whole = join(parse_part(source, start, end) for start, end in bounds_of_parts(source.text))
+    return whole.program(source)
+
+
+def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and the end of each part of a text. Parts consist of whole items, and are parsed alone."""
+    return pairwise((0, *(end.end() for end in _END_OF_PART.finditer(text)), len(text)))
+
+
+def parse_part(source: Source, start: int, end: int) -> Part:
+    """Parses a part of a text. One with a word that is too long counts more words than a text may have."""
+    excess, code, comments = read_tokens(source, start, end)
+    if excess is not None:
+        return Part([], [excess], (), MOST_WORDS + 1)
     sound = _parse_sound(source, code, comments)
-    if sound is not None:
-        return Program.of(sound[0], source, closing=sound[1]), ()
-    nodes: list[Node] = []
-    found: list[Diagnostic] = []
-    closing: tuple[str, ...] = ()
-    for item in split(code, comments):
-        parsed, errors, closing = _parse_item(source, item)
-        nodes += parsed
-        found += errors
-        if len(found) > MOST_ERRORS:
+    return sound or join(_parse_item(source, item) for item in split(code, comments))
+
+
+def join(parts: Iterable[Part]) -> Part:
+    """Returns parts, or items, as one; those after too many mistakes are left out."""
+    joined = Part([], [], (), 0)
+    for part in parts:
+        joined.nodes.extend(part.nodes)
+        joined.mistakes.extend(part.mistakes)
+        joined = joined._replace(closing=part.closing, words=joined.words + part.words)
+        if len(joined.mistakes) > MOST_ERRORS:
             break
-    return Program.of(nodes, source, closing), tuple(found)
+    return joined
 
 
-def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token], list[Token]]:
-    """Returns a diagnostic if a text is too long, its tokens, and its comments."""
+def read_tokens(
+    source: Source, start: int = 0, end: int | None = None
+) -> tuple[Diagnostic | None, list[Token], list[Token]]:
+    """Returns a diagnostic if a text is too long, the tokens of a part of it, and its comments."""
     if len(source.text) > LARGEST:
         return mistakes.file_too_large(Span(source, 0, 0), LARGEST), [], []
-    code, comments, excess = tokens(source)
+    code, comments, excess = tokens(source, start, end)
     if excess is None:
         return None, code, comments
     span = Span(source, excess.start_pos or 0, excess.end_pos or 0)
@@ -91,11 +135,11 @@ def split(code: list[Token], comments: list[Token]) -> Iterator[TextItem]:
             is_last or (comments[place].start_pos or 0) < end or comments[place].line == line
         ):
             place += 1
-        yield TextItem(item, comments[start:place], is_last)
+        yield TextItem(item, comments[start:place])
 
 
-def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> tuple[list[Node], tuple[str, ...]] | None:
-    """Returns the items of tokens, and the comments that belong to no node; None if the tokens have a mistake."""
+def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> Part | None:
+    """Returns the items of tokens; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
     builder = TreeBuilder(source, Comments(source.text, comments))
@@ -108,23 +152,23 @@ def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> tu
         nodes = stack.end()
     except (UnexpectedToken, TooDeep, LineTaken):
         return None
-    return None if builder.mistakes else (nodes, builder.closing())
+    return None if builder.mistakes else Part(nodes, [], builder.closing(), len(code) + len(comments))
 
 
-def _parse_item(source: Source, item: TextItem) -> tuple[Iterable[Node], Iterable[Diagnostic], tuple[str, ...]]:
-    """Returns the nodes of one item of a text, its mistakes, and, of the last one, the comments after it."""
+def _parse_item(source: Source, item: TextItem) -> Part:
+    words = len(item.tokens) + len(item.comments)
     sound = _parse_sound(source, item.tokens, item.comments)
     if sound is not None:
-        return sound[0], (), sound[1] if item.is_last else ()
+        return sound
     found = [*_of_characters(source, item.tokens)]
     if (deep := _too_deep(source, item.tokens)) is not None:
-        return (), (*found, deep), ()
+        return Part([], [*found, deep], (), words)
     builder = TreeBuilder(source, Comments(source.text, item.comments))
     recovery = Recovery(source, item.tokens, builder)
     nodes = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in recovery.read()]
     found += recovery.mistakes + builder.mistakes
     ordered = sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
-    return nodes, ordered, builder.closing() if item.is_last else ()
+    return Part(nodes, ordered, builder.closing(), words)
 
 
 def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:

@@ -1,5 +1,7 @@
 """A document knows the diagnostics, names and types of a text that is being written."""
 
+import random
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,10 @@ from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.elaborate.context import Observe
 from archlang.errors import Diagnostic, Report
+from archlang.errors.effort import Memo
 from archlang.errors.source import Source
-from archlang.plan.check import elaborate_alone
+from archlang.plan.check import check_text, elaborate_alone
+from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition, Missing, Program, Recipe
@@ -139,3 +143,62 @@ def test_completion_elaborates_only_the_block_around_it(monkeypatch: pytest.Monk
     offered = completions(Document("m.arch", text), offset)
     assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
     assert elaborated == ["layer7"]
+
+
+_PROGRAMS = sorted(
+    (path.read_text(encoding="utf-8") for path in (*BLOCKS.rglob("*.arch"), *recipe_files().values())), key=len
+)
+_INSERTED = ("}", "{", "(", '"', "#", "\n", "\n}\n\nblock new(h: seq[n, d]) -> seq[n, d] {\n", "\n}\n\nmodel m[", "x")
+
+
+def _changed(text: str, dice: random.Random) -> str:
+    start, lines = dice.randrange(len(text)), text.splitlines(keepends=True)
+    place, first = dice.randrange(len(lines)), dice.randrange(len(lines))
+    match dice.randrange(4):
+        case 0:
+            return text[:start] + text[start + dice.randint(1, 30) :]
+        case 1:
+            return text[:start] + dice.choice(_INSERTED) + text[start:]
+        case 2:
+            return "".join([*lines[:place], *lines[place + dice.randint(1, 3) :]])
+    return "".join([*lines[:place], *lines[first : first + dice.randint(1, 15)], *lines[place:]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_changed_text_has_the_tree_and_the_diagnostics_of_a_new_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(seed)
+    text = original = "".join(dice.choices(_PROGRAMS[:-40], k=2))
+    for _ in range(3):
+        document = Document("p.arch", text)
+        assert document.diagnostics is not None
+        with monkeypatch.context() as context:
+            context.setattr("archlang.plan.check._sound_bodies", Memo[int]())
+            assert document.diagnostics == check_text(text, "p.arch")
+        assert astuple(document.program) == astuple(parse_tolerantly(document.source)[0])
+        text = _changed(text if dice.random() < 0.5 else original, dice)
+
+
+def test_a_known_body_counts_for_the_limit_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = texts(200)["200 lines"]
+    assert Document("p.arch", text).diagnostics == ()
+    monkeypatch.setattr("archlang.plan.check.MOST_STEPS", 1_000)
+    (mistake,) = Document("p.arch", text).diagnostics
+    monkeypatch.setattr("archlang.plan.check._sound_bodies", Memo[int]())
+    assert (mistake,) == Document("p.arch", text).diagnostics
+    assert mistake.code == "E0228"
+
+
+def test_a_change_parses_and_elaborates_only_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LAYER.format(1) + LAYER.format(2).replace("norm", "layer1") + LAYER.format(3)
+    assert Document("p.arch", text).diagnostics == ()
+    elaborated: list[str] = []
+
+    def record(declaration: Declaration, report: Report) -> None:
+        elaborated.append(declaration.name)
+        elaborate_alone(declaration, report)
+
+    monkeypatch.setattr("archlang.plan.check.elaborate_alone", record)
+    assert Document("p.arch", text.replace("norm(h)", "norm(h + h)", 1)).diagnostics == ()
+    assert elaborated == ["layer1", "layer2"]
