@@ -12,12 +12,12 @@ from archlang.errors.effort import Memo, TooMuchWork, limited
 from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
-from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
+from archlang.resolve.resolve import Loader, ResolvedFile
 from archlang.syntax.parser import Part, bounds_of_parts, join, parse_part, parse_tolerantly
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import BYTE_ORDER_MARK, LARGEST
 from archlang.syntax.tokens import MOST_WORDS
-from archlang.syntax.tree import Definition, Item, Node, Program
+from archlang.syntax.tree import Definition, Node, Program
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
@@ -120,32 +120,18 @@ class Document:
         loader = Loader(unsaved=self.unsaved, parse=parse, parse_file=_parse_once)
         return loader, loader.load_source(self.source)
 
-    @cached_property
-    def types(self) -> Mapping[tuple[int, int], Type]:
-        """The types of the values of the file's own blocks, by the start and the end of their places."""
-        types: dict[tuple[int, int], Type] = {}
-        with suppress(TooMuchWork), limited(MOST_STEPS):
-            for declaration in self.resolved.own.values():
-                types |= self._types_of(declaration)
-        return types
-
-    def types_of(self, item: Item) -> Mapping[tuple[int, int], Type]:
-        """Returns the types of the values of a block of the file, as `types`, without those of the others."""
-        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
-        types: Mapping[tuple[int, int], Type] = {}
-        if declaration is not None and declaration.item is item:
-            with suppress(TooMuchWork), limited(MOST_STEPS):
-                types = self._types_of(declaration)
-        return types
-
-    def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
+    def types_of(self, item: object) -> Mapping[tuple[int, int], Type]:
+        """Returns the types of the values of a block of the file, by the start and the end of their places; empty for
+        other items."""
         types: dict[tuple[int, int], Type] = {}
 
         def observe(span: Span, kind: Type) -> None:
             types.setdefault((span.start, span.end), kind)
 
-        if isinstance(declaration.item, Definition) and self._has_types:
-            elaborate_alone(declaration, ignore, observe)
+        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
+        if declaration is not None and declaration.item is item and self._has_types:
+            with suppress(TooMuchWork), limited(MOST_STEPS):
+                elaborate_alone(declaration, ignore, observe)
         return types
 
     @property
