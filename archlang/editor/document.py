@@ -57,14 +57,15 @@ def _parse_changed_part(source: Source, start: int, end: int) -> Part:
 def _moved(node: Node, source: Source, distance: int) -> Node:
     """Returns a node with all places moved to another source, by a distance."""
     moved: Node = object.__new__(type(node))
-    for name, value in vars(node).items():
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
         if isinstance(value, Span):
             value = Span(source, value.start + distance, value.end + distance)
         elif isinstance(value, Node):
             value = _moved(value, source, distance)
         elif value and isinstance(value, tuple):
             value = tuple([_moved(each, source, distance) if isinstance(each, Node) else each for each in value])
-        vars(moved)[name] = value
+        object.__setattr__(moved, name, value)  # fields of a new node
     return moved
 
 
