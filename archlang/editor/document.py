@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ignore
@@ -22,12 +22,6 @@ from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
 _NOT_ELABORATED = frozenset({"E0210", "E0425"})
-
-
-@lru_cache(maxsize=200)
-def _parse_once(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Parses a text of a file that a program uses, which rarely changes while the program is written."""
-    return parse_tolerantly(source)
 
 
 # Parts of texts without mistakes, each with its place when it was parsed. A key-stroke adds one or two.
@@ -76,8 +70,6 @@ class Document:
     path: str
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
-    # Whether the text is being written; that of another file was parsed where a file uses it.
-    is_open: bool = True
     # The graphs of its parts, or why they have none, as `graph_of` has computed them.
     graphs: dict[object, Graph | str] = field(default_factory=dict, repr=False)
 
@@ -117,8 +109,7 @@ class Document:
 
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        parse = _parse_changed if self.is_open else _parse_once
-        loader = Loader(unsaved=self.unsaved, parse=parse, parse_file=_parse_once)
+        loader = Loader(unsaved=self.unsaved, parse=_parse_changed)
         return loader, loader.load_source(self.source)
 
     def types_of(self, item: object) -> Mapping[tuple[int, int], Type]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from archlang.editor.details import call_details, item_details, recipe_details, static_details, value_details
+from archlang.editor.details import call_details, item_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
@@ -61,9 +61,7 @@ def hover(document: Document, offset: int) -> Hover | None:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
             item = _item_around(document, offset)
-            text += _about_static(item, symbol) + _listed(static_details(document, symbol, item))
-        elif symbol.kind == "recipe":
-            text += _listed(recipe_details(document, symbol.name))
+            text += _about_static(item, symbol) + _listed(static_details(symbol, item))
     return Hover(place.span, text)
 
 

@@ -9,14 +9,14 @@ import pytest
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.elaborate.context import Observe
-from archlang.errors import Diagnostic, Report
+from archlang.errors import Report
 from archlang.errors.effort import Memo
 from archlang.errors.source import Source
 from archlang.plan.check import check_text, elaborate_alone
 from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
-from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Definition, Missing, Program, Recipe
+from archlang.syntax.parser import Part, parse_part, parse_tolerantly
+from archlang.syntax.tree import Definition, Missing, Recipe
 from archlang.types import Type
 from benchmarks.editor import texts
 
@@ -61,11 +61,12 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
 def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
-    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-        parsed.append(source.text)
-        return parse_tolerantly(source)
+    def parse(source: Source, start: int, end: int) -> Part:
+        parsed.append(source.text[start:end])
+        return parse_part(source, start, end)
 
-    monkeypatch.setattr("archlang.editor.document.parse_tolerantly", parse)
+    monkeypatch.setattr("archlang.editor.document._known_parts", Memo[tuple[Part, int]]())
+    monkeypatch.setattr("archlang.editor.document.parse_part", parse)
     used = tmp_path / "used.arch"
     text = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return a(h)\n}\n'
     path = str(tmp_path / "b.arch")
@@ -74,7 +75,7 @@ def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, mo
         for line in ("", "# A comment.\n"):
             assert [each.code for each in Document(path, text + line).diagnostics] == codes
         assert Document(path, text + "block half(").program.items
-    assert sum(text.startswith("block") for text in parsed) == 2
+    assert sum(text.startswith(("block a", "block c")) for text in parsed) == 2
 
 
 LAYER = "block layer{0}(h: seq[n, d]) -> seq[n, d] {{\n    a = norm(h)\n    return a + h\n}}\n\n"
