@@ -40,6 +40,9 @@ _OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"}
 # What a missing line of a recipe or a table may set, be or name.
 _OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
 
+# What does not follow from two definitions of a name: unknown values and blocks, and other repetitions.
+_INDEPENDENT = frozenset({"E0201", "E0202", "E0204", "E0205", "E0306", "E0602", "E0611"})
+
 # What a recipe and a table take from others.
 _OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
 
@@ -89,7 +92,11 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         for diagnostic in report.sorted()
         if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
     ]
-    doubtful = items_in_doubt(resolved, mistakes)
+    signatures = [item.signature.span for item in resolved.program.items if isinstance(item, Definition | Extern)]
+    is_ambiguous = any(
+        each.code == "E0204" or (each.code == "E0205" and any(span.contains(each.span) for span in signatures))
+        for each in mistakes
+    )
     return tuple(
         diagnostic
         for diagnostic in mistakes
@@ -97,8 +104,8 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         and (
             diagnostic in diagnostics
             or not (
-                _follows(diagnostic, diagnostics, resolved)
-                or follows(diagnostic, doubtful, mistakes)
+                (is_ambiguous and diagnostic.code not in _INDEPENDENT)
+                or _follows(diagnostic, diagnostics, resolved)
                 or _follows_from_source(diagnostic, mistakes, resolved)
             )
         )
@@ -324,48 +331,6 @@ def _check_recipe(recipe: Recipe, cells: CellPlanner, points: list[Check]) -> No
         points.append(planner.check_points)
     if planner.recipe.parts.search:
         points.append(partial(check_search_points, planner))
-
-
-_DEFINED_TWICE = "E0204"
-_BOUND_TWICE = "E0205"
-# What is there twice does not follow from anything else, nor do unknown values and blocks.
-_INDEPENDENT = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0201", "E0202", "E0306", "E0602", "E0611"})
-
-
-def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
-    """Returns the items that name something with two definitions, directly or by an item that does, and those with
-    two statics or inputs of one name. A second definition is not in doubt itself."""
-    twice = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
-    if not twice:
-        return ()
-    items = [*resolved.program.items, *(declaration.item for declaration in resolved.used.values())]
-    words = [(item, _words(item)) for item in items if not isinstance(item, Use)]
-    doubtful: list[Item] = []
-    for item, _ in words:
-        if isinstance(item, Definition | Extern):
-            parts = (*item.signature.statics, *item.signature.inputs)
-            doubtful += [item] * any(part.span is span for span in twice for part in parts)
-    names = {item.name for item in doubtful}
-    names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
-    while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
-        doubtful += users
-        names |= {item.name for item in users}
-    return doubtful
-
-
-def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable[Diagnostic]) -> bool:
-    """Whether a diagnostic may follow from a name with two definitions: it is within an item in doubt, or a recipe
-    lacks a part that may be meant to come from the first recipe of its name."""
-    if diagnostic.code == "E0601":
-        return any(mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes)
-    return diagnostic.code not in _INDEPENDENT and any(item.span.contains(diagnostic.span) for item in doubtful)
-
-
-def _words(item: Item) -> set[str]:
-    text, name = item.span.text, item.name_span
-    words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
-    spend(len(words) // 20)
-    return set(words)
 
 
 # A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.
