@@ -20,6 +20,7 @@ from archlang.graph.prune import normalize
 from archlang.plan.from_file import plan_first_point, plugins_of
 from archlang.plan.model_graphs import model_graph
 from archlang.plan.overrides import model_statics_of, static_from_python, static_text
+from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve.resolve import ResolvedFile
 from archlang.types.statics import StaticValue
@@ -113,6 +114,20 @@ def compile_graph(
     Raises:
         ProgramError: the file has mistakes, or no such model or static."""
     return model_graph(load_file(path), model, statics or {})
+
+
+def plan_named(
+    path: str | Path | Source,
+    model: str | None,
+    recipe: str | None,
+    sets: Mapping[str, str],
+    allow: Iterable[str | Path] = (),
+) -> Plan | None:
+    """The first point of the recipe that a command line means, with arguments as of `compile_named`; None if it means a
+    model without a recipe."""
+    resolved = load_file(path, allow)
+    means_recipe = recipe is not None or (model is None and resolved.recipes)
+    return plan_first_point(resolved, recipe, sets) if means_recipe else None
 
 
 def compile_named(

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from archlang.syntax.reading import LARGEST
-from archlang.syntax.tokens import MOST_WORDS, count_words
+from archlang.syntax.tokens import MOST_WORDS, pieces
 from benchmarks.measure import Case, Group, Setting, Sides, Unit
 
 ROOT = Path(__file__).parent.parent
@@ -388,7 +388,7 @@ def largest(make: Callable[[int], str | bytes | Texts]) -> str | bytes | Texts:
 def _fits(content: str | bytes | Texts) -> bool:
     texts = list(content.values()) if isinstance(content, Mapping) else [content]
     sizes = [len(text if isinstance(text, bytes) else text.encode("utf-8")) for text in texts]
-    words = sum(count_words(text) for text in texts if isinstance(text, str))
+    words = sum(len([*pieces(text)]) for text in texts if isinstance(text, str))
     return max(sizes) <= LARGEST and words <= MOST_WORDS
 
 

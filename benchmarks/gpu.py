@@ -24,7 +24,7 @@ from benchmarks.results_text import machine
 
 _ROOT = Path(__file__).parent.parent
 _TABLE = _ROOT / "recipes" / "papers" / "ndr" / "table1.arch"
-_KERNELS = ("tests/backend/kernels/test_geometric.py", "tests/backend/kernels/test_dropout.py")
+_KERNELS = ("tests/backend/kernels/test_dropout.py", "tests/backend/kernels/test_nearest_match.py")
 _GPU_TESTS = (
     "tests/blocks/test_geometric_attention.py",
     "tests/backend/runtime/test_inputs.py",
@@ -77,7 +77,7 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
     yield _checks("tests of the GPU", *_GPU_TESTS, "-m", "gpu")
     # Speed
     groups = {
-        "geometric attention": ["precisions: "] if device == "cuda" else ["operators: geometric"],
+        "geometric attention": ["operators: geometric"],
         "halting": ["halting: "],
         "UT, GUT, TLB, GUTLB": ["dynamic halt: "],
         "PANM": ["panm: "],

@@ -7,13 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.absrel_attention import AbsrelAttention
+from archlang.blocks.activations import CopyGate
 from archlang.blocks.attention import Attention
-from archlang.blocks.copy_gate import CopyGate
-from archlang.blocks.dropout import Dropout
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.halting import GlobalHalt, TokenHalt
-from archlang.blocks.relative_attention import RelativeAttention
+from archlang.blocks.noise import Dropout
+from archlang.blocks.relative_attention import AbsrelAttention, RelativeAttention
 from benchmarks import dynamic_halt, handwritten_halt, handwritten_ndr, handwritten_seq2seq
 from benchmarks.comparison import share_weights
 from benchmarks.measure import Case, Group, Setting, Sides

@@ -1,1 +1,1 @@
-"""The standard library: for each concept a file of signatures and a Python file with its classes."""
+"""The standard library: files of signatures, and for each concept a Python file with its classes."""

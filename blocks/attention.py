@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout, is_drawn_here
 from archlang.backend.kernels.masked_softmax import masked_softmax
-from archlang.backend.kernels.processor import is_large_on_cpu
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.row_blocks import Range, Slice
-from archlang.backend.runtime.stacking import in_one_batch, is_plain
+from archlang.backend.runtime.stacking import in_one_batch, is_large_on_cpu, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 
 # The number of weights that are computed at a time. The allocator returns the memory of large tensors to the system; to

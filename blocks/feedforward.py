@@ -1,4 +1,4 @@
-"""Two linear maps with an activation between them."""
+"""Linear maps of the features, and two of them with an activation between."""
 
 from collections.abc import Callable, Mapping
 from math import sqrt
@@ -10,6 +10,24 @@ from torch import Tensor, nn
 
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+
+
+class Linear(nn.Linear):
+    """A linear map of the features.
+
+        y = x Wᵀ + b
+
+    W and b are initialised as in torch, U(±1/sqrt(d)); with `init = xavier`, W is uniform within sqrt(6 / (d +
+    out))."""
+
+    def __init__(self, *, out: int, bias: bool, init: str, d: int) -> None:
+        super().__init__(d, out, bias=bias)
+        if init == "xavier":
+            nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
+        return F.linear(x, self.weight, self.bias)
+
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -63,3 +81,39 @@ class Feedforward(nn.Module):
         hidden = dropout(mapped(self.hidden, "hidden", x, products), self.dropout, self.training)
         y: Tensor = self.output(self.activation(hidden))
         return dropout(y, self.output_dropout, self.training)
+
+
+class Gate(Feedforward):
+    """The weight of the update for each channel of a column.
+
+        g = σ(drop(W2 gelu(drop(W1 x + b1)) + b2))
+
+    "Investigating Recurrent Transformers with Dynamic Halt", Eq. 10. The paper does not state that dropout applies to
+    the logits, nor that there is no bias towards copying."""
+
+    def __init__(self, *, ff: int, dropout: float, init: str, d: int) -> None:
+        super().__init__(
+            ff=ff, activation="gelu", dropout=dropout, output_dropout=dropout, bias=0.0, bias_init="drawn", init=init,
+            gain=1.0, d=d,
+        )  # fmt: skip
+
+    def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b d"]:
+        return torch.sigmoid(super().forward(x, products=products))
+
+
+class Mlp(nn.Module):
+    """Two linear maps with an activation between them, to any width.
+
+    y = W2 drop(f(W1 x + b1)) + b2"""
+
+    def __init__(self, *, hidden: int, out: int, activation: str, dropout: float, d: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(d, hidden)
+        self.output = nn.Linear(hidden, out)
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = dropout
+
+    def forward(self, x: Float[Tensor, "*b d"], *, products: Products = NO_PRODUCTS) -> Float[Tensor, "*b out"]:
+        hidden = mapped(self.hidden, "hidden", x, products)
+        y: Tensor = self.output(dropout(self.activation(hidden), self.dropout, self.training))
+        return y

@@ -6,15 +6,19 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.nearest_match import SHORT, match_weights
-from archlang.backend.kernels.processor import has_kernel
+from archlang.backend.kernels.nearest_match import match_weights
 from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.stacking import needs_plain_form
+from archlang.backend.runtime.stacking import is_plain
 from archlang.blocks.attention import KeyedAttention, join_heads
+
+# A of more numbers is computed in blocks of so many.
+_MOST_WEIGHTS = 1 << 25
+_WEIGHTS_OF_A_BLOCK = 1 << 22
 
 
 class GeometricAttention(KeyedAttention):
@@ -66,9 +70,6 @@ class GeometricAttention(KeyedAttention):
         self.causal = causal
         self.offset = offset
 
-    def _queries(self, q: Float[Tensor, "b n d"], products: Products) -> Float[Tensor, "b h n c"]:
-        return self.content_scale * (self._heads_of(self.query, "query", q, products) + self.query_bias[:, None])
-
     def weights(
         self,
         q: Float[Tensor, "b n d"],
@@ -78,41 +79,59 @@ class GeometricAttention(KeyedAttention):
         products: Products = NO_PRODUCTS,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A."""
-        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
-        return self._weights(q, key, mask_m, self.offset, products)
+        return self._weights(*self._queries(q, products), self._keys(kv, mask_m, products), mask_m, self.offset)
+
+    def _keys(self, kv: Float[Tensor, "b m e"], mask_m: MaskM, products: Products) -> Float[Tensor, "b h m c"]:
+        return dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
+
+    def _queries(
+        self, q: Float[Tensor, "b n d"], products: Products
+    ) -> tuple[Float[Tensor, "b h n c"], Float[Tensor, "b n _s"]]:
+        """Returns α (Wq q + bq), and β D + γ: of all heads' left, then of all heads' right."""
+        query = self.content_scale * (self._heads_of(self.query, "query", q, products) + self.query_bias[:, None])
+        direction = mapped(self.direction, "direction", q, products)
+        return query, self.direction_scale * direction + self.score_bias
 
     def _weights(
-        self, q: Float[Tensor, "b n d"], key: Float[Tensor, "b h m c"], mask_m: MaskM, start: int, products: Products
+        self,
+        query: Float[Tensor, "b h n c"],
+        sides: Float[Tensor, "b n _s"],
+        key: Float[Tensor, "b h m c"],
+        mask_m: MaskM,
+        start: int,
     ) -> Float[Tensor, "b h n m"]:
         """Returns A of queries at the positions from `start`."""
-        query = self._queries(q, products)
-        direction = mapped(self.direction, "direction", q, products)  # all heads' left, then all heads' right
-        sides = self.direction_scale * direction + self.score_bias
         weights = match_weights(query, key, sides, mask_m, start, self.causal)
         return F.normalize(weights, p=1.0, dim=-1) if self.normalised else weights
 
-    def by_kernel(
+    def _mixed(
         self,
         q: Float[Tensor, "b n d"],
-        kv: Float[Tensor, "b m e"],
+        key: Float[Tensor, "b h m c"],
         value: Float[Tensor, "b h m c"],
-        mask_m: MaskM = None,
-        products: Products = NO_PRODUCTS,
-    ) -> Float[Tensor, "b h n c"]:
-        """Returns Σ_j A_ij v_j by the kernel for GPUs, which stores no matrix of scores."""
-        from archlang.backend.kernels.geometric import geometric_attention
+        mask_m: MaskM,
+        start: int,
+        products: Products,
+    ) -> Float[Tensor, "b n d"]:
+        """Returns Wo concat_heads(Σ_j A_ij v_j). Where A is large, it is computed for some queries at a time, and again
+        in the backward pass: memory grows with the length, and not with its square."""
+        query, sides = self._queries(q, products)
 
-        key = dropout(self._heads_of(self.key, "key", kv, products, mask_m), self.key_dropout, self.training)
-        query = self._queries(q, products)
-        direction = (
-            self.direction_scale * mapped(self.direction, "direction", q, products).transpose(1, 2) + self.score_bias
-        )
-        left, right = direction.chunk(2, dim=1)
-        result, total = geometric_attention(
-            query.to(value.dtype), key.to(value.dtype), value, left, right, mask_m,
-            causal=self.causal, offset=self.offset,
-        )  # fmt: skip
-        return (result / total.clamp(min=1e-12)[..., None] if self.normalised else result).to(value.dtype)
+        def of_rows(query: Tensor, sides: Tensor, start: int) -> Tensor:
+            return self._weights(query, sides, key, mask_m, start).to(value.dtype) @ value
+
+        if is_plain() and (entries := query[..., 0].numel() * key.shape[2]) > _MOST_WEIGHTS:
+            n = query.shape[2]
+            size = max(1, _WEIGHTS_OF_A_BLOCK * n // entries)
+            rows = zip(
+                torch.split(query, size, 2), torch.split(sides, size, 1), range(start, start + n, size), strict=True
+            )
+            blocks = (checkpoint(of_rows, *own, use_reentrant=False, preserve_rng_state=False) for own in rows)
+            heads = torch.cat([*blocks], 2)
+        else:
+            heads = of_rows(query, sides, start)
+        y: Tensor = self.output(join_heads(heads))
+        return y
 
     def extend(
         self,
@@ -125,9 +144,7 @@ class GeometricAttention(KeyedAttention):
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         key, value = self._cached(cache, kv, mask_m, products)
-        weights = self._weights(q, key, mask_m, self.offset + cache.start, products)
-        y: Tensor = self.output(join_heads(weights.to(value.dtype) @ value))
-        return y
+        return self._mixed(q, key, value, mask_m, self.offset + cache.start, products)
 
     def forward(
         self,
@@ -139,10 +156,5 @@ class GeometricAttention(KeyedAttention):
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         value = self._heads_of(self.value, "value", kv, products, mask_m)
-        # The score matrices of few keys are small, and few products of torch take less time than the kernel.
-        if value.is_cuda and value.shape[2] > SHORT and has_kernel(value.dtype) and not needs_plain_form():
-            heads = self.by_kernel(q, kv, value, mask_m, products)
-        else:
-            heads = self.weights(q, kv, mask_m=mask_m, products=products).to(value.dtype) @ value
-        y: Tensor = self.output(join_heads(heads))
+        y = self._mixed(q, self._keys(kv, mask_m, products), value, mask_m, self.offset, products)
         return dropout(y, self.output_dropout, self.training)

@@ -13,27 +13,27 @@ from archlang.blocks.attention import join_heads, split_heads
 
 
 class _FromZero(Weightless):
-    """A recurrence from a zero state; `_terms` returns what the kernel reads."""
+    """A recurrence from a zero state; `_terms` returns what the kernel reads of the inputs, split into heads."""
 
     heads: int
     scale: float
     d: int
 
-    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
+    def _terms(self, *inputs: Float[Tensor, "b h n _c"]) -> Terms:
         raise NotImplementedError
 
     def _scaled(self, q: Float[Tensor, "b h n c"]) -> Float[Tensor, "b h n c"]:
         return (self.scale or sqrt(self.heads / self.d)) * q
 
-    def _run(self, *inputs: Float[Tensor, "b n _d"], mask_n: MaskN) -> Float[Tensor, "b n e"]:
-        y, _ = linear_recurrence(*self._terms(*inputs), mask=mask_n)
+    def forward(self, *inputs: Float[Tensor, "b n _d"], mask_n: MaskN = None) -> Float[Tensor, "b n e"]:
+        y, _ = linear_recurrence(*self._terms(*(split_heads(x, self.heads) for x in inputs)), mask=mask_n)
         return join_heads(y)
 
     def extend(
         self, cache: BlockCache, *inputs: Float[Tensor, "b n _d"], mask_n: MaskN = None
     ) -> Float[Tensor, "b n e"]:
-        state = cache.tensors.get("state")
-        y, cache.tensors["state"] = linear_recurrence(*self._terms(*inputs), state=state, mask=mask_n)
+        terms = self._terms(*(split_heads(x, self.heads) for x in inputs))
+        y, cache.tensors["state"] = linear_recurrence(*terms, state=cache.tensors.get("state"), mask=mask_n)
         return join_heads(y)
 
 
@@ -45,20 +45,9 @@ class LinearAttention(_FromZero):
     Yang et al., "Gated linear attention transformers with hardware-efficient training", ICML 2024, Eq. 3; with g for
     each head, Sun et al., "Retentive network", 2023, and Dao, Gu, "Transformers are SSMs", ICML 2024 (Mamba-2)."""
 
-    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
-        q, k, v, log_decay = (split_heads(x, self.heads) for x in inputs)
+    def _terms(self, *inputs: Float[Tensor, "b h n _c"]) -> Terms:
+        q, k, v, log_decay = inputs
         return self._scaled(q), k, v, log_decay, None, None
-
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        log_decay: Float[Tensor, "b n _g"],
-        *,
-        mask_n: MaskN = None,
-    ) -> Float[Tensor, "b n e"]:
-        return self._run(q, k, v, log_decay, mask_n=mask_n)
 
 
 class Retention(_FromZero):
@@ -75,15 +64,10 @@ class Retention(_FromZero):
         log_decay = torch.log1p(-(2.0 ** (-5 - torch.arange(heads, dtype=torch.float64))))
         self.register_buffer("log_decay", log_decay, persistent=False)
 
-    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
-        q, k, v = (split_heads(x, self.heads) for x in inputs)
+    def _terms(self, *inputs: Float[Tensor, "b h n _c"]) -> Terms:
+        q, k, v = inputs
         log_decay = self.log_decay.to(q.dtype)[:, None, None].expand(*q.shape[:3], 1)
         return self._scaled(q), k, v, log_decay, None, None
-
-    def forward(
-        self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b n d"], v: Float[Tensor, "b n e"], *, mask_n: MaskN = None
-    ) -> Float[Tensor, "b n e"]:
-        return self._run(q, k, v, mask_n=mask_n)
 
 
 class DeltaRule(_FromZero):
@@ -93,44 +77,21 @@ class DeltaRule(_FromZero):
 
     Yang et al., "Parallelizing linear transformers with the delta rule over sequence length", NeurIPS 2024."""
 
-    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
-        q, k, v, beta = (split_heads(x, self.heads) for x in inputs)
+    def _terms(self, *inputs: Float[Tensor, "b h n _c"]) -> Terms:
+        q, k, v, beta = inputs
         return self._scaled(q), k, beta * v, None, k, -beta
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        beta: Float[Tensor, "b n _h"],
-        *,
-        mask_n: MaskN = None,
-    ) -> Float[Tensor, "b n e"]:
-        return self._run(q, k, v, beta, mask_n=mask_n)
 
-
-class GatedDeltaRule(DeltaRule):
+class GatedDeltaRule(_FromZero):
     """The delta rule with a memory that decays first.
 
         S'_i = exp(g_i) S_{i-1},    S_i = S'_i + β_i k_i (v_i - S'_iᵀ k_i)ᵀ,    y_i = scale · S_iᵀ q_i
 
     Yang, Kautz, Hatamizadeh, "Gated delta networks", ICLR 2025, Eq. 10."""
 
-    def _terms(self, *inputs: Float[Tensor, "b n _d"]) -> Terms:
-        q, k, v, beta, log_decay = (split_heads(x, self.heads) for x in inputs)
+    def _terms(self, *inputs: Float[Tensor, "b h n _c"]) -> Terms:
+        q, k, v, beta, log_decay = inputs
         return self._scaled(q), k, beta * v, log_decay, k, -beta * log_decay.exp()
-
-    def forward(  # type: ignore[override]  # another rule, with an input more
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        beta: Float[Tensor, "b n _h"],
-        log_decay: Float[Tensor, "b n _h"],
-        *,
-        mask_n: MaskN = None,
-    ) -> Float[Tensor, "b n e"]:
-        return self._run(q, k, v, beta, log_decay, mask_n=mask_n)
 
 
 class LinearRecurrence(Weightless):
@@ -142,25 +103,14 @@ class LinearRecurrence(Weightless):
 
     heads: int
 
-    def forward(
-        self,
-        q: Float[Tensor, "b n d"],
-        k: Float[Tensor, "b n d"],
-        v: Float[Tensor, "b n e"],
-        log_decay: Float[Tensor, "b n d"],
-        a: Float[Tensor, "b n d"],
-        b: Float[Tensor, "b n d"],
-        state: Float[Tensor, "b _k e"],
-        *,
-        mask_n: MaskN = None,
-    ) -> Float[Tensor, "b n e"]:
-        q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in (q, k, v, log_decay, a, b, state))
+    def forward(self, *inputs: Float[Tensor, "b _n _d"], mask_n: MaskN = None) -> Float[Tensor, "b _m e"]:
+        q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in inputs)
         y, _ = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)
         return join_heads(y)
 
     def extend(
         self, cache: BlockCache, *inputs: Float[Tensor, "b _n _d"], mask_n: MaskN = None
-    ) -> Float[Tensor, "b n e"]:
+    ) -> Float[Tensor, "b _m e"]:
         q, k, v, log_decay, a, b, state = (split_heads(x, self.heads) for x in inputs)
         state = cache.tensors.get("state", state)
         y, cache.tensors["state"] = linear_recurrence(q, k, v, log_decay, a, b, state=state, mask=mask_n)

@@ -12,18 +12,17 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.stacking import holds, is_plain
+from archlang.blocks.activations import largest
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
     is_faster_plainly,
     join_heads,
-    near_keys,
     softmax_with_sinks,
     split_heads,
     visible,
 )
 from archlang.blocks.positions import alibi_slopes
-from archlang.blocks.top_k import largest
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -38,14 +37,8 @@ def heads_last(x: Float[Tensor, "b h n m"]) -> Float[Tensor, "b n m h"]:
 def allowed_keys(
     x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int = 0, window: int = 0
 ) -> Bool[Tensor, "..."] | None:
-    """Returns the entries whose column is real and, if `causal`, not after their row, and at a distance below `window`
-    unless it is 0; None if all are. The first row is that of the position `first_row`."""
-    n, m = x.shape[2:]
-    allowed = None if mask_m is None else mask_m[:, None, None]
-    if not hides_keys(causal, m, first_row) and not hides_far_keys(window, n, m, first_row):
-        return allowed
-    near = near_keys(n, m, causal, x.device, first_row, window)
-    return near if allowed is None else near & allowed
+    """Returns the entries whose column a row may read, as of `visible`; the first row is that of `first_row`."""
+    return visible(x.shape[2], x.shape[3], causal, mask_m, x.device, first_row, window)
 
 
 def only(x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int) -> Float[Tensor, "b h n m"]:
@@ -74,8 +67,10 @@ class Scores(Weightless):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
-        query = query * self.scale if self.scale else query / sqrt(query.shape[-1])
-        products = query @ shared(key, self.heads).transpose(-1, -2)
+        query, key = query * self.scale if self.scale else query / sqrt(query.shape[-1]), shared(key, self.heads)
+        # The product of matrices would copy all keys for a single row, as where a token is decoded.
+        one_row = query.shape[2] == 1
+        products = (query * key).sum(-1)[:, :, None] if one_row else query @ key.transpose(-1, -2)
         if self.softcap:
             products = self.softcap * torch.tanh(products / self.softcap)
         return heads_last(products)
@@ -395,12 +390,11 @@ class Interpolate(Weightless):
         if not t.shape[3]:
             return heads_last(p * 0.0)
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
-        below = known.long()
-        values, part = t.gather(3, below), place - below
+        before = known.floor()
+        values, part = t.gather(3, before.long()), place - before
         if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
             return heads_last(values)
-        above = below + (known > below)
-        return heads_last((1 - part) * values + part * t.gather(3, above))
+        return heads_last(torch.lerp(values, t.gather(3, known.ceil().long()), part.to(values.dtype)))
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:

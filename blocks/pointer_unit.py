@@ -1,17 +1,49 @@
-"""Pointers that move over addresses."""
+"""Pointers that move over the addresses of a memory, and reads of its slots."""
 
 from collections.abc import Sequence
 from math import sqrt
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
+from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.masked_softmax import masked_softmax
-from archlang.backend.runtime.block import Mask, MaskN
-from archlang.backend.runtime.graph_loops import scan_steps
+from archlang.backend.runtime.block import Mask, MaskN, Weightless, real_only
+from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+
+
+class Addresses(Weightless):
+    """The binary numbers base, base + 1, …, one for each slot of a memory.
+
+        a_n = the bits of (base + n) mod 2^bits, the least significant first
+
+    Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
+    section 2.2. The paper writes the most significant bit first, its program the least. With `base = training` the base
+    is 0 in evaluation, where the program draws it too."""
+
+    bits: int
+    base: str
+
+    def forward(self, memory: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n bits"]:
+        b, n = memory.shape[:2]
+        return self.bank(self.bases(b, memory.device)[:, None], n).to(memory.dtype)
+
+    def bases(self, b: int, device: torch.device) -> Int[Tensor, " b"]:
+        """Returns the first address of each sample."""
+        if self.base == "always" or (self.base == "training" and self.training):
+            return torch.randint(2**self.bits, (b,), device=device)
+        return torch.zeros(b, dtype=torch.int64, device=device)
+
+    def bank(self, base: Int[Tensor, "b 1"], n: int) -> Int[Tensor, "b n bits"]:
+        """Returns the bits of n addresses from each base; addresses wrap around to 0."""
+        address = base + torch.arange(n, device=base.device)
+        if is_exporting():  # ONNX shifts unsigned numbers only
+            power = 2 ** torch.arange(self.bits, device=base.device)
+            return (address[..., None] % (2 * power) >= power).to(torch.int64)
+        return (address[..., None] >> torch.arange(self.bits, device=base.device)) & 1
 
 
 class DotScore(nn.Module):
@@ -236,3 +268,164 @@ def so_far(begin: int, steps: int, n: int, device: torch.device, mask_n: MaskN =
     """Returns the real slots of a memory that grows by one slot per step: those up to each step from `begin`."""
     seen = torch.ones(steps, n, dtype=torch.bool, device=device).tril(begin)[None]
     return seen if mask_n is None else seen & mask_n[:, None]
+
+
+class Dereference(nn.Module):
+    """Reads the slots that pointers point at, and concatenates them.
+
+        y_t = concat over pointers of  Wo (Σ_n w_t[n] (Wv m_n + bv)) + bo    (code)
+                                       Σ_n w_t[n] m_n                        (paper)
+
+    Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024,
+    section 2.3.2, mode 1. The maps, one pair per pointer, are in its program only; Wv starts as Xavier, Wo as torch's
+    Linear, and both biases at 0, as in torch's MultiheadAttention."""
+
+    def __init__(self, *, form: str, causal: bool, k: int, d: int) -> None:
+        super().__init__()
+        self.causal = causal
+        projected = k if form == "code" else 0
+        self.value = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
+        self.output = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
+        for value, output in zip(self.value, self.output, strict=True):
+            nn.init.xavier_uniform_(value.get_parameter("weight"))
+            nn.init.zeros_(value.get_parameter("bias"))
+            nn.init.zeros_(output.get_parameter("bias"))
+
+    def forward(
+        self, w: Float[Tensor, "b t k n"], memory: Float[Tensor, "b n d"], *, mask_n: MaskN = None, **_: Mask
+    ) -> Float[Tensor, "b t k*d"]:
+        memory = real_only(memory, mask_n)
+        return self._read(w, [value(memory) for value in self.value] or [memory], 0)
+
+    def extend(
+        self,
+        cache: BlockCache,
+        w: Float[Tensor, "b t k n"],
+        memory: Float[Tensor, "b n d"],
+        *,
+        mask_n: MaskN = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b t k*d"]:
+        memory = real_only(memory, mask_n)
+        # The memory has as many slots as w, which has all of them at each step: it does not grow.
+        if not cache.start:
+            cache.tensors |= {str(i): value(memory) for i, value in enumerate(self.value)}
+        return self._read(w, list(cache.tensors.values()) or [memory], cache.start)
+
+    def _read(
+        self, w: Float[Tensor, "b t k n"], values: list[Float[Tensor, "b n d"]], begin: int
+    ) -> Float[Tensor, "b t k*d"]:
+        """Returns the reads of the steps from `begin`. `values` has the slots of each pointer, or of all pointers."""
+        if self.causal:
+            w = w.masked_fill(~so_far(begin, w.shape[1], w.shape[3], w.device)[:, :, None], 0.0)
+        if not self.output:
+            return (w @ values[0][:, None]).flatten(2)
+        return torch.cat([output(w[:, :, i] @ values[i]) for i, output in enumerate(self.output)], dim=-1)
+
+
+class DotRead(nn.Module):
+    """q = Wq (L p_t + l) + bq,  w = softmax_n(q · (Wk m_n + bk) / sqrt(d)),  y_t = Wo (Σ_n w[n] (Wv m_n + bv)) + bo
+
+    Wq, Wk and Wv start as Xavier of one joint matrix, L and Wo as torch's Linear, all biases except l at 0."""
+
+    def __init__(self, reads: int, k: int, d: int, dropout: float) -> None:
+        super().__init__()
+        self.pointed = nn.Linear(k, reads * d)  # L and l of all reads
+        self.query = nn.Linear(d, d)
+        self.key = nn.Linear(d, d)
+        self.value = nn.Linear(d, d)
+        self.output = nn.Linear(d, d)
+        for projection in (self.query, self.key, self.value):
+            bound = sqrt(6 / (4 * d))
+            nn.init.uniform_(projection.weight, -bound, bound)
+            nn.init.zeros_(projection.bias)
+        nn.init.zeros_(self.output.bias)
+        self.reads = reads
+        self.dropout = dropout
+
+    def weights(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
+    ) -> Float[Tensor, "b t reads n"]:
+        pointed: Tensor = self.pointed(p)
+        # One product for all steps and reads of a sample.
+        query = self.query(pointed.reshape(p.shape[0], -1, memory.shape[-1]))
+        scores = query @ self.key(memory).transpose(-1, -2) / sqrt(memory.shape[-1])
+        return over_slots(scores.view(*p.shape[:2], self.reads, memory.shape[1]), mask)
+
+    def forward(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
+    ) -> Float[Tensor, "b t reads d"]:
+        weights = dropout(self.weights(p, memory, mask), self.dropout, self.training)
+        y: Tensor = self.output(weights.flatten(1, 2) @ self.value(memory))
+        return y.view(*p.shape[:2], self.reads, memory.shape[-1])
+
+
+class CosineRead(nn.Module):
+    """q = W2 relu(W1 p_t + b1) + b2,  w = softmax_n(cos(q, m_n)),  y_t = Σ_n w[n] m_n: Eqs. 4-6 as printed."""
+
+    def __init__(self, reads: int, k: int, d: int, width: int, dropout: float, epsilon: float = 1e-8) -> None:
+        super().__init__()
+        self.hidden = nn.ModuleList(nn.Linear(k, width) for _ in range(reads))
+        self.output = nn.ModuleList(nn.Linear(width, d) for _ in range(reads))
+        self.dropout = dropout
+        self.epsilon = epsilon
+
+    def weights(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
+    ) -> Float[Tensor, "b t reads n"]:
+        maps = zip(self.hidden, self.output, strict=True)
+        query = torch.stack([output(F.relu(hidden(p))) for hidden, output in maps], dim=2)
+        size = query.norm(dim=-1, keepdim=True) * memory.norm(dim=-1)[:, None, None]
+        scores = query @ memory[:, None].transpose(-1, -2) / size.clamp(min=self.epsilon)
+        return over_slots(scores, mask)
+
+    def forward(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask: Bool[Tensor, "_b *_t n"] | None
+    ) -> Float[Tensor, "b t reads d"]:
+        return dropout(self.weights(p, memory, mask), self.dropout, self.training) @ memory[:, None]
+
+
+class RelationalRead(nn.Module):
+    """Reads slots of a memory that resemble the values that pointers point at: y_t concatenates all reads.
+
+    Le et al., "Enhancing Length Extrapolation in Sequential Models with Pointer-Augmented Neural Memory", 2024, Eqs.
+    4-6 (mode 2), in the form of its program (DotRead: a scaled dot product, reads share all maps except L, dropout 0.5
+    on w) or of the paper (CosineRead)."""
+
+    def __init__(self, *, reads: int, hidden: int, form: str, dropout: float, causal: bool, k: int, d: int) -> None:
+        super().__init__()
+        self.reads = reads
+        self.causal = causal
+        self.read: DotRead | CosineRead
+        if form == "code":
+            self.read = DotRead(reads, k, d, dropout)
+        else:
+            self.read = CosineRead(reads, k, d, hidden, dropout)
+
+    def forward(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], *, mask_n: MaskN = None, **_: Mask
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
+        return self._read(p, memory, mask_n, 0)
+
+    def extend(
+        self,
+        cache: BlockCache,
+        p: Float[Tensor, "b t k"],
+        memory: Float[Tensor, "b n d"],
+        *,
+        mask_n: MaskN = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
+        if cache.grows[1]:
+            memory = cache.append("memory", memory)
+        return self._read(p, memory, mask_n, cache.start)
+
+    def _read(
+        self, p: Float[Tensor, "b t k"], memory: Float[Tensor, "b n d"], mask_n: MaskN, begin: int
+    ) -> Float[Tensor, "b t {self.reads}*d"]:
+        """Returns the reads of the steps from `begin`."""
+        seen = mask_n
+        if self.causal:
+            seen = so_far(begin, p.shape[1], memory.shape[1], p.device, mask_n)
+        y: Tensor = self.read(p, real_only(memory, mask_n), seen)
+        return y.flatten(2)

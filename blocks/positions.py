@@ -1,5 +1,7 @@
 """Position encodings."""
 
+from math import ceil, floor, log, pi
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
@@ -7,7 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.runtime.block import Mask, MaskN
+from archlang.backend.runtime.block import Mask, MaskN, Weightless
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
@@ -32,7 +34,21 @@ def alibi_slopes(heads: int) -> list[float]:
     return first + between[: heads - power]
 
 
-class AbsolutePositions(nn.Module):
+class _Placed(nn.Module):
+    """A sequence whose positions are encoded by their indices."""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, 0)
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return self._placed(x, cache.start)
+
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        """Returns the result at the positions from `start`."""
+        raise NotImplementedError
+
+
+class AbsolutePositions(_Placed):
     """Adds a sinusoid of its position to each column.
 
         y_i = drop(x_i + s p_i),    p_i[2c] = sin(i w_c),    p_i[2c+1] = cos(i w_c),    w_c = 10000^(-2c/d)
@@ -47,18 +63,12 @@ class AbsolutePositions(nn.Module):
         self.dropout = dropout
         self.base = base
 
-    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, 0)
-
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, cache.start)
-
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         places = sinusoid(counted(x.shape[1], x, start), x.shape[2], self.base).to(x.dtype)
         return dropout(x + self.scale * places, self.dropout, self.training)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(_Placed):
     """Adds a learned vector of its position to each column, nothing after as many positions as there are vectors.
 
     Radford et al., "Language models are unsupervised multitask learners", 2019."""
@@ -66,12 +76,6 @@ class LearnedPositions(nn.Module):
     def __init__(self, *, most: int, init: str, d: int) -> None:
         super().__init__()
         self.weight = nn.Parameter((0.02 if init == "small" else 1.0) * torch.randn(most, d))
-
-    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, 0)
-
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
         vectors = self.weight[start : start + x.shape[1]]
@@ -104,3 +108,98 @@ class StartEnd(nn.Module):
         y = torch.cat((start, x, end), dim=1)
         y = torch.where((place == length + 1)[..., None], end, y)
         return y, place < length + 2
+
+
+class Rotation(Weightless):
+    """Rotates pairs of features by an angle that grows with the position p_i.
+
+        y_c       = w (x_c cos(a) - x_{c + r/2} sin(a))
+        y_{c+r/2} = w (x_{c + r/2} cos(a) + x_c sin(a)),    a = (start + p_i) f_c,    f_c = first base^(-2c/r)
+
+    for the first r = `rotated` features of each head, or all if it is 0; the others stay. With `interleaved`, the pairs
+    are the features 2c and 2c + 1. With `scaling`, for inputs `factor` times as long as the `trained` ones,
+
+        linear      f_c / factor
+        llama3      (1 - s) f_c / factor + s f_c,    s = (trained f_c / 2π - slow) / (fast - slow) within 0 and 1
+        yarn        the same,    s = (c(slow) - c) / (c(slow) - c(fast)) within 0 and 1,    w = 0.1 ln(factor) + 1
+
+    where c(t) is the pair that turns t times in `trained` positions; with `rounded`, c(slow) is rounded up and c(fast)
+    down. w is 1 except for yarn.
+
+    Su et al., "RoFormer", 2021; the pairs are those of GPT-NeoX. Chen et al., "Extending context window of large
+    language models via positional interpolation", 2023; Dubey et al., "The Llama 3 herd of models", 2024, and its
+    program; Peng et al., "YaRN", 2023, section 3.2, and its program."""
+
+    heads: int
+    rotated: int
+    start: int
+    first: float
+    base: float
+    interleaved: bool
+    scaling: str
+    factor: float
+    trained: int
+    slow: float
+    fast: float
+    rounded: bool
+    d: int
+
+    def _rotated(self, x: Float[Tensor, "b n d"], places: Float[Tensor, "*b n"]) -> Float[Tensor, "b n d"]:
+        size = self.d // self.heads
+        half = (self.rotated or size) // 2
+        frequency = self._frequency(torch.arange(half, dtype=places.dtype, device=x.device))
+        angle = (places[..., None] * frequency)[..., None, :]
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        if self.scaling == "yarn":
+            gain = 0.1 * log(self.factor) + 1
+            cos, sin = gain * cos, gain * sin
+        heads = x.reshape(*x.shape[:2], self.heads, size)
+        rest = heads[..., 2 * half :]
+        if self.interleaved:
+            left, right = heads[..., 0 : 2 * half : 2], heads[..., 1 : 2 * half : 2]
+            turned = torch.stack((left * cos - right * sin, right * cos + left * sin), -1).flatten(-2)
+            return torch.cat((turned, rest), -1).flatten(2)
+        left, right = heads[..., :half], heads[..., half : 2 * half]
+        return torch.cat((left * cos - right * sin, right * cos + left * sin, rest), -1).flatten(2)
+
+    def _frequency(self, pair: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
+        """Returns the angle of each pair from one position to the next."""
+        frequency = self.first * self.base ** (-pair / len(pair))
+        if self.scaling == "none":
+            return frequency
+        if self.scaling == "linear":
+            return frequency / self.factor
+        if self.scaling == "llama3":
+            kept = (self.trained * frequency / (2 * pi) - self.slow) / (self.fast - self.slow)
+        else:
+            last, first = self._pair_of(self.slow, len(pair)), self._pair_of(self.fast, len(pair))
+            if self.rounded:
+                last, first = ceil(last), floor(first)
+            last, first = min(last, 2 * len(pair) - 1), max(first, 0)
+            last += 0.001 if last == first else 0.0  # as in the program of transformers
+            kept = (last - pair) / (last - first)
+        kept = kept.clamp(0, 1)
+        return (1 - kept) * frequency / self.factor + kept * frequency
+
+    def _pair_of(self, turns: float, pairs: int) -> float:
+        """Returns which of the pairs turns so many times in the positions of training."""
+        return pairs * log(self.first * self.trained / (2 * pi * turns)) / log(self.base)
+
+
+class RotaryPositions(Rotation, _Placed):
+    """Rotates by the position: p_i = i"""
+
+    def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
+        return self._rotated(x, counted(x.shape[1], x, self.start + start))
+
+
+class RotaryPositionsAt(Rotation):
+    """Rotates by positions that are an input, which may be fractions."""
+
+    placeless = True
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], positions: Float[Tensor, "b n 1"], **_: Mask
+    ) -> Float[Tensor, "b n d"]:
+        dtype = torch.promote_types(positions.dtype, torch.float32)
+        return self._rotated(x, self.start + positions[..., 0].to(dtype))

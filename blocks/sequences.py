@@ -1,4 +1,6 @@
-"""Selects, moves and adds positions of sequences."""
+"""Positions of sequences: reductions that ignore padding, selections, moves, and chunks."""
+
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
@@ -6,7 +8,73 @@ from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
+from archlang.backend.runtime.graph_loops import is_exporting
+from archlang.backend.runtime.scans import StackedChunks
 from archlang.blocks.positions import counted
+
+
+class First(Weightless):
+    """y = x_0; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[2])
+        return x[:, 0] if mask_n is None else x[:, 0].masked_fill(~mask_n[:, :1], 0.0)
+
+
+class Last(Weightless):
+    """y = x_i, i the last real position; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        if x.shape[1] == 0:
+            return x.new_zeros(x.shape[0], x.shape[2])
+        if mask_n is None:
+            return x[:, -1]
+        place = (mask_n * torch.arange(x.shape[1], device=x.device)).amax(1)
+        y = x[torch.arange(x.shape[0], device=x.device), place]
+        return y.masked_fill(~mask_n.any(1, keepdim=True), 0.0)
+
+
+class Sum(Weightless):
+    """y = Σ_i x_i over the real positions"""
+
+    acts_as = "sum"
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        return real_only(x, mask_n).sum(1)
+
+
+class Mean(Weightless):
+    """y = Σ_i x_i / n over the n real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        count = max(1, x.shape[1]) if mask_n is None else mask_n.sum(1, keepdim=True).clamp(min=1)
+        return real_only(x, mask_n).sum(1) / count
+
+
+class Max(Weightless):
+    """y = max_i x_i over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        return extreme(x, mask_n, torch.amax, -torch.inf)
+
+
+class Min(Weightless):
+    """y = min_i x_i over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        return extreme(x, mask_n, torch.amin, torch.inf)
+
+
+def extreme(
+    x: Float[Tensor, "b n d"], mask_n: MaskN, reduce: Callable[[Tensor, int], Tensor], last: float
+) -> Float[Tensor, "b d"]:
+    """Returns max or min over the real positions; zeros for a sample without positions. `last` is never chosen."""
+    if x.shape[1] == 0:
+        return x.new_zeros(x.shape[0], x.shape[2])
+    if mask_n is None:
+        return reduce(x, 1)
+    return reduce(x.masked_fill(~mask_n[..., None], last), 1).masked_fill(~mask_n.any(1, keepdim=True), 0.0)
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:
@@ -115,3 +183,69 @@ class Transpose(Weightless):
 
     def forward(self, x: Float[Tensor, "b k d"]) -> Float[Tensor, "b d k"]:
         return x.transpose(1, 2)
+
+
+class CumulativeSum(Weightless):
+    """y_i = Σ_{j ≤ i} x_j"""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return x.cumsum(1)
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        y = x.cumsum(1) + cache.tensors.get("sum", 0)
+        cache.tensors["sum"] = y[:, -1:]
+        return y
+
+
+class Chunks(Weightless):
+    """Cuts sequences of padded length S into chunks of g positions, the last one shorter.
+
+        fixed       g = size
+        balanced    g = ceil(S / ceil(S / size))
+        counted     g = ceil(S / count)
+
+    "Investigating Recurrent Transformers with Dynamic Halt", Alg. 2; its torch.chunk is the balanced form. The fixed
+    form is ours: it makes the result of a sample independent of the other samples of its batch."""
+
+    size: int
+    balanced: bool
+    count: int
+
+    def length(self, total: int) -> int:
+        """Returns g for a padded length."""
+        if self.count:
+            return max(1, -(-total // self.count))
+        if self.balanced and total:
+            return -(-total // -(-total // self.size))
+        return self.size
+
+    def regime(self, total: int, x: Float[Tensor, "b n d"]) -> int:
+        """Returns g, on which the cuts of a growing sequence depend."""
+        return self.length(total)
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> list[tuple[Float[Tensor, "b _c d"], Bool[Tensor, "b _c"] | None]] | StackedChunks:
+        length = self.length(x.shape[1])
+        if is_exporting():
+            return stacked_chunks(x, mask_n, length)
+        parts = torch.split(x, length, dim=1)
+        if mask_n is None and not x.shape[1]:  # a chunk that belongs to no sample
+            mask_n = x.new_ones(x.shape[:2], dtype=torch.bool)
+        if mask_n is None:
+            return [(part, None) for part in parts]
+        return list(zip(parts, torch.split(mask_n, length, dim=1), strict=True))
+
+
+def stacked_chunks(x: Float[Tensor, "b n d"], mask_n: MaskN, length: int) -> StackedChunks:
+    """Returns the chunks of a length, of which the last are padded: there are at least two, because torch compiles one
+    as a constant."""
+    n = x.shape[1]
+    count = (n + length - 1) // length + 1
+    # Gathered, because torch would branch on how much padding is needed.
+    place = length * torch.arange(count, device=x.device)[:, None] + torch.arange(length, device=x.device)
+    inside = place.clamp(max=n - 1)
+    masks = (place < n)[:, None].expand(-1, x.shape[0], -1)
+    if mask_n is not None:
+        masks = masks & mask_n[:, inside].transpose(0, 1)
+    return StackedChunks(x[:, inside].transpose(0, 1), masks, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import flag, output, parse_sets, program_argument, text_or_path
 
 if TYPE_CHECKING:
+    from archlang.backend.measured_costs import MeasuredCosts
     from archlang.graph.graph import Graph
 
 _FLOAT_BYTES = 4
@@ -128,6 +130,10 @@ def summary(
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="Samples per batch.")] = 1,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
     depth: Annotated[list[int] | None, typer.Option(min=0, help="Steps of loops that share weights.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Also run a random batch, and count what it costs.")
+    ] = False,
+    devices: Annotated[int, typer.Option(min=1, help="Devices that train the recipe.")] = 1,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -139,22 +145,37 @@ def summary(
 
     Loops run to their limits, or `--depth` steps if that is less. Of experts, only those count whose weights may differ
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
-    numbers as training keeps until backward. If tokens can be decoded, a line says what the next one needs of those
-    before: keys, values and states.
+    numbers as training keeps until backward. For a recipe, a line says how many bytes its training needs on each of
+    `--devices`, with its own batches. If tokens can be decoded, a line says what the next one needs of those before:
+    keys, values and states. With `--measure`, what the compiler made of the model is run: scans over all positions at
+    once, maps by rows.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
-    from archlang.compile import compile_named
+    from archlang.compile import compile_named, plan_named
     from archlang.graph.decoding import decoding_state
     from archlang.graph.summary import summarize
     from archlang.plugins import Plugins
+    from archlang.train.memory import memory_by_devices
 
-    Plugins.read(plugin or ())  # no Python is needed to count
-    graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
+    plugins = Plugins.read(plugin or ())  # no Python is needed to count, but to run
+    named = text_or_path(file), model, recipe, parse_sets(sets), allow or ()
+    plan = plan_named(*named)
+    graph = compile_named(*named) if plan is None else plan.graph
     state = decoding_state(graph)
     depths: list[int | None] = [*depth] if depth else [None]
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
+    ]
+    measured: dict[int, MeasuredCosts] = {}
+    if measure:
+        from archlang.backend.measured_costs import measure_costs
+        from archlang.compile import build
+
+        module = build(graph, plugins)
+        measured = {costs.length: measure_costs(module, costs.length, batch) for _, costs in summaries}
+    needs = [
+        {} if plan is None else memory_by_devices(plan, positions, devices) for positions in length or [_DEFAULT_LENGTH]
     ]
     if as_json:
         facts = [
@@ -164,8 +185,10 @@ def summary(
                 "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
                 "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
                 "state": state and str(state),
+                "measured": measured.get(costs.length),
+                "training_bytes": {name: asdict(memory) | {"total": memory.total} for name, memory in need.items()},
             }
-            for steps, costs in summaries
+            for (steps, costs), need in zip(summaries, (need for need in needs for _ in depths), strict=True)
         ]  # fmt: skip
         console.out.write_json(facts)
         return
@@ -183,6 +206,14 @@ def summary(
         if costs.idle_flops:
             total = (costs.flops + costs.idle_flops) * batch
             console.out.write(f"  all experts, also those with a weight of 0: {total:,} FLOPs")
+    for positions, run in measured.items():
+        console.out.write(
+            f"measured at length {positions}, batch {batch}: {run['flops']:,} FLOPs, "
+            f"{run['activation_bytes'] / 1e6:,.1f} MB of activations"
+        )
+    for positions, need in zip(length or [_DEFAULT_LENGTH], needs, strict=True):
+        for name, memory in need.items():
+            console.out.write(f"training at length {positions} on {name}: {memory}")
     if state is not None:
         console.out.write(f"the next token needs {state} numbers of the positions before it")
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}

@@ -116,6 +116,9 @@ Device = Annotated[
         callback=matching(r"auto|cpu|mps|cuda(:\d+)?", "one of auto, cpu, cuda, cuda:1, mps"),
     ),
 ]  # fmt: skip
+Devices = Annotated[
+    int, typer.Option("--devices", min=1, help="Devices of one machine for each run, with a process for each.")
+]
 Precision = Annotated[
     str, typer.Option("--precision", help="32, bf16 or 16.", callback=matching("32|bf16|16", "one of 32, bf16, 16"))
 ]
@@ -144,7 +147,10 @@ Seeds = Annotated[
 Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
 EngineOptions = Annotated[
     list[str] | None,
-    typer.Option("--engine-option", help="An option of ray, as `gpus=1`, or of slurm, as `slurm_partition=gpu`."),
+    typer.Option(
+        "--engine-option",
+        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`.",
+    ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
 Retries = Annotated[

@@ -112,7 +112,7 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    from archlang.disk.atomic import write_atomically
+    from archlang.disk.folder import write_atomically
     from archlang.errors import ErrorWithRemedy
     from archlang.syntax.reading import byte_order_mark
 
@@ -172,8 +172,8 @@ def fmt(
 ) -> None:
     """Format programs in place. Comments and meaning stay the same.
 
-    The clauses of an extern are written in one order. Line ends become line feeds; a byte order mark stays. A file
-    with syntax errors is not changed.
+    Each statement gets a line; a body of one statement on the line of its header stays there. Line ends become line
+    feeds; a byte order mark stays. A file with syntax errors is not changed.
 
     Example: archlang fmt recipes/
     """

@@ -84,6 +84,7 @@ def table(
         typer.Option(help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg` or `.png`."),
     ] = None,
     device: arguments.Device = "auto",
+    devices: arguments.Devices = 1,
     precision: arguments.Precision = "32",
     yes: arguments.Yes = False,
     plugin: arguments.Plugin = None,
@@ -104,6 +105,8 @@ def table(
     if name is not None and (name.endswith(".arch") or "/" in name):
         remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
+    if together and devices > 1:
+        console.fail("`--together` and `--devices` exclude each other", "use one of them", code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
@@ -124,7 +127,7 @@ def table(
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
 
-    runs = TableRuns(plan, out or RUNS / plan.name, precision, device)
+    runs = TableRuns(plan, out or RUNS / plan.name, precision, device, devices)
     terminal = console.out if form == "terminal" else console.err
     if not no_run:
         require_trust(plan.plans)
@@ -137,7 +140,7 @@ def table(
     stop = Stop()
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
-        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries))
+        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
     _show_results(runs, compared, parse_sets(sets), form, write)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
@@ -175,7 +178,7 @@ def _run(
     terminal: Terminal,
     stop: Stop,
     together: bool,
-    engine: tuple[str, int | None, dict[str, str], int],
+    engine: tuple[str, int | None, dict[str, str], int, int],
 ) -> bool:
     """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
     from archlang.train.runs.engines import make_engine
@@ -261,8 +264,16 @@ def tune(
     retries: arguments.Retries = 0,
     time_limit: arguments.TimeLimit = None,
     save: arguments.Save = "15m",
+    prune: Annotated[
+        str | None,
+        typer.Option(
+            help="End trials early whose evaluations are worse than those of others: median or hyperband.",
+            callback=matching("median|hyperband", "one of median, hyperband"),
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
     device: arguments.Device = "auto",
+    devices: arguments.Devices = 1,
     precision: arguments.Precision = "32",
     yes: arguments.Yes = False,
     plugin: arguments.Plugin = None,
@@ -291,12 +302,12 @@ def tune(
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
-    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save))
+    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices)
     shown = RunsDisplay(terminal, search.recipe, trials)
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
-        runner = make_engine(engine, workers, parse_sets(options), retries)
+        runner = make_engine(engine, workers, parse_sets(options), retries, devices)
         for trial, result in tuning.run(trials, runner, lambda: stop.asked):
-            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {_value(trial)}"
             reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
@@ -307,7 +318,10 @@ def tune(
     for trial in running:
         terminal.print(f"trial {trial.number}: {_values(trial.values)}: running in another process")
     if as_json:
-        listed = [{"trial": trial.number, "values": trial.values, tuning.metric: trial.value} for trial in ranked]
+        listed = [
+            {"trial": trial.number, "values": trial.values, tuning.metric: trial.value, "pruned": trial.pruned}
+            for trial in ranked
+        ]
         best = search.text(ranked[0].sampled) if ranked else None
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
@@ -323,11 +337,18 @@ def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
 
     paths = [space.path for space in tuning.search.spaces]
     rows = [
-        [str(trial.number), f"{trial.value:.4f}", *(_text(trial.values[path]) for path in paths)]
+        [str(trial.number), _value(trial), *(_text(trial.values[path]) for path in paths)]
         for trial in ranked[:_PRINTED_TRIALS]
     ]
-    console.out.print(TextTable("The best trials", ["trial", tuning.metric, *paths], rows).terminal())
+    pruned = sum(trial.pruned for trial in ranked)
+    title = f"The best trials; {pruned} of {len(ranked)} were pruned" if pruned else "The best trials"
+    console.out.print(TextTable(title, ["trial", tuning.metric, *paths], rows).terminal())
     console.out.print(tuning.search.text(ranked[0].sampled))
+
+
+def _value(trial: Trial) -> str:
+    number = "" if trial.value is None else f"{trial.value:.4f}"
+    return f"{number} (pruned)" if trial.pruned else number
 
 
 def _values(values: Mapping[str, int | float | str | bool]) -> str:

@@ -16,6 +16,7 @@ from archlang.cli.arguments import deadline_of, flag, output, parse_sets, progra
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
+    from archlang.plan.plan import Plan
     from archlang.train.record.schemas import Results
     from archlang.train.runs.evaluation import Result
 
@@ -44,12 +45,18 @@ def train(
         bool,
         flag("--remat", "Keep only the states of a loop's steps, and compute the steps again in the backward pass."),
     ] = False,
+    shard: Annotated[
+        bool, flag("--shard", "Divide the weights, gradients and optimizer state among the devices, for larger models.")
+    ] = False,
     track: Annotated[
         list[str] | None,
         typer.Option(
             help="wandb, mlflow or trackio, or a function such as mine.rows of a plugin, besides TensorBoard."
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, flag("--dry-run", "Train nothing: say how many steps, FLOPs and bytes a device the run needs.")
+    ] = False,
     out: Annotated[Path | None, output("The run folder; if it holds this run, the run resumes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="A run folder to resume, without the program.")] = None,
     time_limit: arguments.TimeLimit = None,
@@ -89,11 +96,15 @@ def train(
         plan = plan_recipe(file, recipe, settings, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
-    for option, count, name in (("--devices", devices, "LOCAL_WORLD_SIZE"), ("--nodes", nodes, "GROUP_WORLD_SIZE")):
-        if count not in (None, started := _torchrun_count(name)) and "TORCHELASTIC_RUN_ID" in os.environ:
-            console.fail(f"torchrun has started {started}, and `{option}` names {count}", f"omit `{option}`", code=2)
+    for option, given, name in (("--devices", devices, "LOCAL_WORLD_SIZE"), ("--nodes", nodes, "GROUP_WORLD_SIZE")):
+        if given not in (None, started := _torchrun_count(name)) and "TORCHELASTIC_RUN_ID" in os.environ:
+            console.fail(f"torchrun has started {started}, and `{option}` names {given}", f"omit `{option}`", code=2)
     require_trust([plan])
     ask_for([plan], yes, console.err if as_json else console.out)
+    count, machines = devices or _torchrun_count("LOCAL_WORLD_SIZE"), nodes or _torchrun_count("GROUP_WORLD_SIZE")
+    if dry_run:
+        _print_needs(plan, device, count, machines, shard, remat)
+        return
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
         # Before torch is imported, which takes seconds.
@@ -113,10 +124,9 @@ def train(
         nullcontext() if resume is None else explaining_stored_model(folder),
     ):
         outcome = training.train(
-            plan, folder, device=device, precision=precision, devices=devices or _torchrun_count("LOCAL_WORLD_SIZE"),
-            nodes=nodes or _torchrun_count("GROUP_WORLD_SIZE"),
-            track=track or (), compiled=compiled, graphs=graphs, remat=remat, save=save_interval(save),
-            console=terminal, stop=stop,
+            plan, folder, device=device, precision=precision, devices=count, nodes=machines,
+            track=track or (), compiled=compiled, graphs=graphs, remat=remat, shard=shard,
+            save=save_interval(save), console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
         return
@@ -132,6 +142,26 @@ def train(
         _print_results(folder, outcome.results, outcome.trained)
     if outcome.stopped and not after:
         raise typer.Exit(stop.exit_code)
+
+
+def _print_needs(plan: Plan, device: str, devices: int, nodes: int, shard: bool, remat: bool) -> None:
+    """Prints what a run needs.
+
+    Raises:
+        RunMachineError: it needs more memory than there is."""
+    from archlang.errors.names import plural, rounded
+    from archlang.train.devices import select_device
+    from archlang.train.memory import memory_by_devices
+    from archlang.train.runs.cost import estimate_cost
+    from archlang.train.runs.training import require_memory
+
+    cost = estimate_cost(plan, console.out)
+    console.out.print(f"{plural(cost.steps, 'step')}, about {rounded(cost.flops, ' ')}FLOP")
+    for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat).items():
+        console.out.print(f"on {name}: {memory}")
+    place = select_device(device)
+    require_memory(plan, place, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
+    console.out.print(f"`{place}` has enough memory")
 
 
 def _leads() -> bool:

@@ -29,8 +29,7 @@ Becomes = Callable[[Callable[[Graph], Graph], str], None]
 
 pytest_plugins = ["tests.browser", "tests.tiny_run", "tests.unchecked_shapes"]
 
-# Without the kernels: Triton cannot compile decorated functions.
-_CHECKED = ("architecture", "attach", "decode", "lower", "runtime")
+_CHECKED = ("architecture", "attach", "decode", "kernels", "lower", "runtime")
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.
 _hook = jaxtyping.install_import_hook(["archlang.blocks", *(f"archlang.backend.{name}" for name in _CHECKED)], None)
 jaxtyping.jaxtyped = lambda **_: shape_checks.checked  # type: ignore[assignment] # takes the keyword of the hook only
@@ -48,9 +47,6 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# Without a GPU, Triton runs kernels in its interpreter. Triton reads this variable at its first import.
-if not os.path.exists("/dev/nvidia0"):
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.hookimpl(optionalhook=True)

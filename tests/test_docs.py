@@ -100,7 +100,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
 def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:
     first, second, *_ = (text.splitlines() for text in fences(ROOT / "README.md", "sh"))
     fresh = ["python3 -m venv .venv", ". .venv/bin/activate", "pip install torch==2.13.0"]
-    assert first == [*fresh, "pip install -e .", "archlang train recipes/gutlb.arch"]
+    assert first == [*fresh, "pip install -e .", "archlang train recipes/s3.arch"]
     assert second[:4] == [*fresh, "pip install -e '.[test]'"]
     assert second[-1] == "pytest -n auto"
 

@@ -170,6 +170,12 @@ def test_these_commands_work_without_torch(tmp_path: Path) -> None:
     assert picture.exists()
 
 
+def test_runs_are_listed_without_torch(finished_run: Path) -> None:
+    result = without_torch(("runs", "list", str(finished_run.parent)))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "tiny on ctl, seed 1: done at step 40" in result.stdout
+
+
 def test_importing_and_listing_the_package_imports_neither_torch_nor_numpy() -> None:
     program = (
         "import archlang, sys; dir(archlang); assert not {'torch', 'numpy', 'networkx', 'lark'} & set(sys.modules)\n"

@@ -10,8 +10,8 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.blocks.linear import Linear
-from archlang.blocks.relational_read import RelationalRead
+from archlang.blocks.feedforward import Linear
+from archlang.blocks.pointer_unit import RelationalRead
 from tests.shape_checks import checked
 
 

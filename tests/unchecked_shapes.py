@@ -18,12 +18,12 @@ Decorator = Callable[[Any], Any]  # Any: functions and classes
 @contextmanager
 def unchecked_shapes() -> Iterator[None]:
     """Disables the checks inside of the `with` block, and forgets what torch has compiled in it."""
-    from archlang.blocks import act, halting
+    from archlang.blocks import halting
 
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
         # torch cannot trace the wrapper of a dataclass at all.
-        plain = {kind: inspect.unwrap(kind.__init__) for kind in (Tally, act.Ledger, halting.Account)}
+        plain = {kind: inspect.unwrap(kind.__init__) for kind in (Tally, halting.Ledger, halting.Account)}
         patches = [mock.patch.object(kind, "__init__", function) for kind, function in plain.items()]
         # Nor the decorator, which runs when a function with a function in it is called.
         patches.append(mock.patch.object(jaxtyping, "jaxtyped", _unless_nested(jaxtyping.jaxtyped)))

@@ -16,7 +16,7 @@ from archlang.backend.decode.sampling import Choose
 from archlang.backend.error_notes import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, remove_padding
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.loop_layout import loop_of_results
@@ -68,12 +68,8 @@ class Architecture(Group):
         name = program.graph.name
         if len(fields) != len(program.fields):
             raise mistakes.wrong_fields(name, program.fields, len(fields))
-        sizes = check_fields(name, program.inputs, fields)
-        checked_lengths = check_lengths(name, program.inputs, fields, lengths)
-        if 0 in sizes.values():
-            padded, checked_lengths = pad_empty_axes(program.inputs, fields, checked_lengths, sizes)
-            return remove_padding(self._run(padded, checked_lengths), program.result, sizes)
-        return self._run(fields, checked_lengths)
+        check_fields(name, program.inputs, fields)
+        return self._run(fields, check_lengths(name, program.inputs, fields, lengths))
 
     def _run(
         self, fields: Sequence[Shaped[Tensor, "b *_"]], lengths: Mapping[str, Int[Tensor, " b"]]

@@ -1,25 +1,20 @@
-"""The statics and sizes at which a block is tested, and instances for its statics of type `block`, such as the `embed`
-whose table `unembed[table]` shares."""
+"""The statics and sizes at which a block is tested."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice, product
-from typing import get_type_hints
 
-from archlang.backend.lower.instances import find_class
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.calls import BoundCall
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
-from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Diagnostic
 from archlang.graph.graph import Instance
-from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.resolve import library
-from archlang.resolve.resolve import Declaration, prelude
+from archlang.resolve.resolve import Declaration
 from archlang.resolve.unused import listed_symbols
-from archlang.resolve.values import BlockValue, Bound, InstanceValue, Value
+from archlang.resolve.values import Bound, Value
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Extern, Name, Number, StaticParameter
+from archlang.syntax.tree import Extern, Number, StaticParameter, TypeName
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
 from archlang.types.statics import Symbol
@@ -41,21 +36,12 @@ _MOST_TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """An instance as the value of a static: `value` for the type checker, `instance` for the backend."""
-
-    value: InstanceValue
-    instance: Instance
-
-
-@dataclass(frozen=True, eq=False)
 class Case:
-    """A block at fixed statics and sizes of features. `tables` are the instances that its statics share, `inputs` the
-    types of the sampled values, and `arguments` the index in `inputs` of each argument of the call."""
+    """A block at fixed statics and sizes of features. `inputs` are the types of the sampled values, and `arguments` the
+    index in `inputs` of each argument of the call."""
 
     declaration: Declaration
     instance: Instance
-    tables: tuple[Instance, ...]
     inputs: tuple[Type, ...]
     arguments: tuple[int, ...]
     result: Type
@@ -96,13 +82,13 @@ class _Form:
 _MOST_GENERAL = _Form("seq", False)
 
 
-def cases(declaration: Declaration, tables: Mapping[str, Table]) -> list[Case]:
-    """Returns a case with every static at its default, and one for each alternative value of a static.
+def cases(declaration: Declaration) -> list[Case]:
+    """Returns a case with every static at its default, and one for each alternative value of a static; none if a static
+    is a block.
 
-    A static without a default has a small value. If `where` relates two statics, they change together. `tables` are the
-    instances for statics of type `block`. Alternative values are tested in calls that pass all inputs, with `data` as
-    sequences."""
-    search = _Search(declaration, tables)
+    A static without a default has a small value. If `where` relates two statics, they change together. Alternative
+    values are tested in calls that pass all inputs, with `data` as sequences."""
+    search = _Search(declaration)
     selected: list[Case] = []
     for form in _forms(declaration):
         default, base = search.first(form, {}, is_small=False), search.first(form, {})
@@ -121,11 +107,16 @@ def cases(declaration: Declaration, tables: Mapping[str, Table]) -> list[Case]:
     return selected
 
 
-def resized(declaration: Declaration, tables: Mapping[str, Table], case: Case) -> Case | None:
+def resized(declaration: Declaration, case: Case) -> Case | None:
     """Returns a case with the statics of `case` at their defaults or small, and other sizes of features; None if the
     signature allows no others."""
-    rotated = _Search(declaration, tables).first(_MOST_GENERAL, {}, rotation=1)
+    rotated = _Search(declaration).first(_MOST_GENERAL, {}, rotation=1)
     return None if rotated is None or rotated.sizes == case.sizes else rotated
+
+
+def is_chunked(declaration: Declaration) -> bool:
+    """Returns whether a block takes or returns chunks."""
+    return any(isinstance(node, TypeName) and node.name == "chunks" for node in walk(declaration.item.signature))
 
 
 def _forms(declaration: Declaration) -> list[_Form]:
@@ -138,9 +129,8 @@ def _forms(declaration: Declaration) -> list[_Form]:
 class _Search:
     """Searches for statics and sizes that `where` allows."""
 
-    def __init__(self, declaration: Declaration, tables: Mapping[str, Table]) -> None:
+    def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
-        self.tables = tables
         self.parameters = declaration.item.signature.statics
         self.kinds = {parameter.name: parameter_kind(parameter, declaration.file) for parameter in self.parameters}
 
@@ -163,8 +153,6 @@ class _Search:
 
     def _options(self, parameter: StaticParameter, is_small: bool) -> list[Value]:
         """Returns the values of a static to try, the likeliest first; None means its default."""
-        if parameter.name in self.tables:
-            return [self.tables[parameter.name].value]
         match parameter.default:
             case Number(value=int(count)) if is_small and count > _LARGE:
                 return [Dim.of(_COUNTS[0]), None]
@@ -234,7 +222,6 @@ class _Search:
         return Case(
             self.declaration,
             instance,
-            tuple(table.instance for table in self.tables.values()),
             tuple(kinds.values()),
             tuple(order[name] for name in arguments),
             result,
@@ -270,63 +257,4 @@ def feature_names(declaration: Declaration) -> list[str]:
 
 
 def _source_text(value: Value) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case Dim() | float() | Symbol():
-            return str(value)
-    return getattr(value, "name", "…")
-
-
-def tables(declaration: Declaration, plugins: Plugins = NO_PLUGINS) -> dict[str, Table] | str:
-    """Returns a table for each static of type `block`; if one has no table, the name of that static. The class of the
-    block may be in a plugin."""
-    by_static: dict[str, Table] = {}
-    for parameter in declaration.item.signature.statics:
-        if parameter_kind(parameter, declaration.file) == "block":
-            table = next(_candidates(declaration, parameter, plugins), None)
-            if table is None:
-                return parameter.name
-            by_static[parameter.name] = table
-    return by_static
-
-
-def _candidates(declaration: Declaration, static: StaticParameter, plugins: Plugins) -> Iterator[Table]:
-    """Yields instances with the attributes that the signature names, such as `table.vocab`; first the instances of the
-    class in the annotation of the constructor."""
-    attributes = {
-        node.parts[1]
-        for node in walk(declaration.item.signature)
-        if isinstance(node, Name) and len(node.parts) == 2 and node.parts[0] == static.name
-    }
-    expected_class = _annotation(declaration, static.name, plugins)
-    externs = [own for own in declaration.file.own.values() if isinstance(own.item, Extern)]
-    externs += [prelude(item) for item in library.blocks().values() if isinstance(item, Extern)]
-    externs.sort(key=lambda extern: getattr(extern.item, "python", "").partition(":")[2] != expected_class)
-    for extern in externs:
-        statics = extern.item.signature.statics
-        kinds = {parameter_kind(parameter, extern.file) for parameter in statics}
-        if extern.name == declaration.name or "block" in kinds:
-            continue
-        if not attributes <= {*(parameter.name for parameter in statics), *feature_names(extern)}:
-            continue  # before the search for a case, which takes long
-        case = next(iter(cases(extern, {})), None)
-        if case is not None:
-            yield _table(static.name, case)
-
-
-def _annotation(declaration: Declaration, parameter: str, plugins: Plugins) -> str:
-    """Returns the name of the class in the annotation of a constructor's parameter; "" if there is none."""
-    python = getattr(declaration.item, "python", "")
-    try:
-        constructor = find_class(python, plugins, declaration.name).__init__  # type: ignore[misc]  # of any class
-        return str(getattr(get_type_hints(constructor).get(parameter), "__name__", ""))
-    except Exception:  # importing the module or evaluating its annotations may raise any error
-        return ""
-
-
-def _table(name: str, case: Case) -> Table:
-    settled = {key: Bound(evaluated(value), None) for key, value in case.instance.statics.items()}
-    value = InstanceValue(name, BlockValue(case.declaration, settled), name, case.declaration.span)
-    value.features.update(case.instance.features)
-    return Table(value, replace(case.instance, path=name))
+    return str(value).lower() if isinstance(value, bool) else str(value)

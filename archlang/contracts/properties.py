@@ -7,15 +7,14 @@ from pathlib import Path
 import torch
 
 from archlang.contracts import mistakes
-from archlang.contracts.cases import cases, resized, tables
+from archlang.contracts.cases import cases, is_chunked, resized
 from archlang.contracts.facts import costs, halting, maps, records
-from archlang.contracts.gradients import gradients
-from archlang.contracts.independence import batch, padding, pure, saving
+from archlang.contracts.independence import batch, padding, pure, random, saving, seeds
 from archlang.contracts.mistakes import Broken, Skipped, Verdict
-from archlang.contracts.randomness import random, seeds
 from archlang.contracts.reading import reads
-from archlang.contracts.results import numbers, result
+from archlang.contracts.results import gradients, numbers, result
 from archlang.contracts.subject import Subject
+from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -87,13 +86,15 @@ def hold(declaration: Declaration, seed: int = 0, plugins: Plugins = NO_PLUGINS)
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported."""
     name = declaration.name
-    instances = tables(declaration, plugins)
-    if isinstance(instances, str):
-        return _untested(name, f"no block of the library is a value for `{instances}`")
-    subjects = [Subject(case, seed, _LENGTHS, plugins) for case in cases(declaration, instances)]
+    if is_chunked(declaration):
+        return _untested(name, "chunks are no tensor")
+    for static in declaration.item.signature.statics:
+        if parameter_kind(static, declaration.file) == "block":
+            return _untested(name, f"`{static.name}` is a block")
+    subjects = [Subject(case, seed, _LENGTHS, plugins) for case in cases(declaration)]
     if not subjects:
         return _untested(name, "the search found no statics and sizes that `where` allows")
-    resized_case = resized(declaration, instances, subjects[0].case)
+    resized_case = resized(declaration, subjects[0].case)
     extra = [] if resized_case is None else [Subject(resized_case, seed, _LENGTHS, plugins)]
     sized = [*subjects, *extra]
     verdicts: list[Verdict] = []

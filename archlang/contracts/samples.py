@@ -14,7 +14,6 @@ from archlang.types import Dim, Type
 _MOST_PADDING = 8
 # Padding is much larger than values at real positions, so that reading it changes results visibly.
 _PADDING_SCALE = 30.0
-_CHUNK = 2
 
 Sizes = Mapping[str, int]
 
@@ -47,7 +46,7 @@ def repad(sample: Sample, kinds: Sequence[Type], generator: torch.Generator, con
     padding = []
     for kind, value in zip(kinds, sample.values, strict=True):
         filler = random_value(kind, shape(kind, longest), generator)
-        if kind.name in ("seq", "map", "probs", "chunks"):
+        if kind.name in ("seq", "map", "probs"):
             filler = filler * _PADDING_SCALE if content is None else torch.full_like(filler, content)
         if kind.name == "pointer":
             filler[..., value.shape[-1] :] = 0.0  # pointers to padded slots have no weight
@@ -109,12 +108,3 @@ def mask(size: Dim, samples: Sequence[Sample], padded: Sizes) -> Tensor | None:
         return None
     real = torch.tensor([length(size, sample.sizes) for sample in samples])
     return torch.arange(length(size, padded)) < real[:, None]
-
-
-def as_argument(kind: Type, value: Tensor, real: Tensor | None) -> object:
-    """Returns a value as a block takes it: `chunks` as a list of parts with their masks, other values unchanged."""
-    if kind.name != "chunks":
-        return value
-    parts = torch.split(value, _CHUNK, dim=1)
-    masks = [None] * len(parts) if real is None else torch.split(real, _CHUNK, dim=1)
-    return list(zip(parts, masks, strict=True))

@@ -66,16 +66,15 @@ class Subject:
     # The module
 
     def construct(self, seed: int) -> nn.Module:
-        """Returns a module with the block, at the path `block`, and its tables.
+        """Returns a module with the block, at the path `block`.
 
         Raises:
             Broken: the constructor raises an error."""
-        case = self.case
-        instances = {instance.path: instance for instance in (*case.tables, case.instance)}
+        instance = self.case.instance
         root = nn.Module()
         torch.manual_seed(seed)
         try:
-            graph = Graph(BLOCK, Region((), (), ()), instances)
+            graph = Graph(BLOCK, Region((), (), ()), {instance.path: instance})
             add_instances(root, graph, classes_of(graph, self._plugins))
         except ConstructionError as error:
             cause = error.__cause__
@@ -161,8 +160,8 @@ class Subject:
             if isinstance(block, HaltingBlock):
                 tallies = self._loop(block, values[0], next(iter(masks.values()), None))
             else:
-                arguments = [self._argument(index, values[index], batch, padded, masked) for index in case.arguments]
-                products: dict[str, Any] = {  # Any: as torch calls modules
+                arguments: list[Any] = [values[index] for index in case.arguments]  # Any: as torch calls modules
+                products: dict[str, Any] = {
                     linear.name: getattr(block, linear.name)(arguments[linear.input])
                     for linear in case.instance.maps
                     if join
@@ -188,11 +187,6 @@ class Subject:
             for name in instance.lengths
         }
 
-    def _argument(self, index: int, value: Tensor, batch: Sequence[Sample], padded: Sizes, masked: bool) -> object:
-        kind = self.case.inputs[index]
-        real = samples.mask(kind.lengths[0], batch, padded) if masked and kind.name == "chunks" else None
-        return samples.as_argument(kind, value, real)
-
     def facts(self, batch: Sequence[Sample] = (), padded: Sizes | None = None) -> dict[str, str]:
         """Returns the lengths of a batch and the seed, as messages show them."""
         padded = padded or {}
@@ -209,19 +203,9 @@ class Subject:
     def _fields(self, result: object, batch: Sequence[Sample], padded: Sizes) -> list[Fields]:
         kind, grows = self.case.result, self.case.instance.grows
         facts = self.facts(batch, padded)
-        if kind.name == "chunks":
-            value = self._joined(result, facts)
-            expected = (len(batch), samples.length(kind.dims[0], padded), value.shape[2])
-            if tuple(value.shape) != expected:
-                raise self._wrong_shape(f"{expected[1]} positions in its parts", str(value.shape[1]), facts)
-        else:
-            value = self._tensor(result, grows, batch, padded, facts)
-        results: list[Fields] = []
-        for row, sample in enumerate(batch):
-            real = samples.shape(kind, sample.sizes)
-            part = value[row, : real[0]] if kind.name == "chunks" else value[row][tuple(map(slice, real))]
-            results.append({"result": Field(part, bool(kind.lengths))})
-        return results
+        value = self._tensor(result, grows, batch, padded, facts)
+        parts = (value[row][tuple(map(slice, samples.shape(kind, sample.sizes)))] for row, sample in enumerate(batch))
+        return [{"result": Field(part, bool(kind.lengths))} for part in parts]
 
     def _tensor(
         self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
@@ -262,16 +246,6 @@ class Subject:
 
     def _wrong_shape(self, expected: str, actual: str, facts: Mapping[str, str]) -> Broken:
         return mistakes.broken("wrong_shape", self.case, facts, expected=expected, actual=actual)
-
-    def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
-        """Concatenates `chunks` along the positions, and appends the index of the part to the features."""
-        if not isinstance(result, list) or not all(isinstance(part, tuple) and len(part) == 2 for part in result):
-            raise self._wrong_shape("a list of parts with their masks", _described(result), facts)
-        numbered = [
-            torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
-            for index, (part, _) in enumerate(result)
-        ]
-        return torch.cat(numbered, dim=1)
 
     # Halting blocks
 

@@ -1,9 +1,10 @@
-"""Files that may be compressed with xz or gzip, read as their decompressed content."""
+"""Files that may be compressed with gzip, xz or Zstandard, read as their decompressed content."""
 
 import gzip
 import hashlib
 import json
 import lzma
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,13 +14,23 @@ from typing import BinaryIO, cast
 
 from archlang.data import mistakes
 from archlang.data.registry import Digest, DigestRule, take
-from archlang.disk.atomic import write_atomically
 from archlang.disk.cache_folder import own_cache
-from archlang.disk.folder import open_path
+from archlang.disk.folder import open_path, write_atomically
 from archlang.disk.os_errors import os_errors_as
 from archlang.disk.readable import open_named, read_named
+from archlang.errors.machine import needs_extra
 
-_OPENERS: Mapping[str, Callable[[str], object]] = {".xz": lzma.open, ".gz": gzip.open}
+
+def _open_zst(path: str) -> object:
+    with needs_extra("zstd"):
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    return zstd.open(path)
+
+
+_OPENERS: Mapping[str, Callable[[str], object]] = {".xz": lzma.open, ".gz": gzip.open, ".zst": _open_zst}
 ENDINGS = ("", *_OPENERS)
 _BROKEN = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 _CHUNK = 1 << 20
@@ -62,7 +73,10 @@ def reading(path: Path) -> Iterator[None]:
     with os_errors_as(mistakes.unreadable, path):
         try:
             yield
-        except _BROKEN as error:
+        except Exception as error:
+            # The module of ZstdError may be missing.
+            if not isinstance(error, _BROKEN) and type(error).__name__ != "ZstdError":
+                raise
             raise mistakes.not_unpacked(path, error) from error
 
 

@@ -152,13 +152,14 @@ class Folder:
 
     def _total_size(self, depth: int) -> int:
         total = 0
-        for name in self.names():
-            status = self._status(name)
-            if status is not None and stat.S_ISREG(status.st_mode):
-                total += status.st_size
-            elif status is not None and stat.S_ISDIR(status.st_mode) and depth:
-                with self.folder(name) as folder:
-                    total += folder._total_size(depth - 1)
+        with os.scandir(self.path if self._descriptor is None else self._descriptor) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process has removed it
+                    if entry.is_file(follow_symlinks=False):
+                        total += entry.stat(follow_symlinks=False).st_size
+                    elif entry.is_dir(follow_symlinks=False) and depth:
+                        with self._folder(entry.name) as folder:
+                            total += folder._total_size(depth - 1)
         return total
 
     # Reading
@@ -364,11 +365,11 @@ class Folder:
     def _plain_status(self, name: str) -> os.stat_result | None:
         status = self._status(name)
         if status is not None:
-            _require_plain(self.path / name, status)
+            _require_plain(self.path, name, status)
         return status
 
     def _require_file(self, name: str, status: os.stat_result) -> None:
-        _require_plain(self.path / name, status)
+        _require_plain(self.path, name, status)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self.path / name))
 
@@ -405,6 +406,41 @@ class Folder:
             self.flushed_size(name)
 
 
+# Files and folders that the user names, written through the door to the folder that holds them.
+
+
+@contextmanager
+def atomic_folder(destination: Path, *, overwrite: bool = True, durable: bool = True) -> Iterator[Path]:
+    """Yields a new folder to write into and renames it to `destination` at the end, as `Folder.new_folder` does.
+
+    Raises:
+        OSError: The folder cannot be written; an existing destination is unchanged."""
+    with (
+        Folder.open(destination.parent) as parent,
+        parent.new_folder(destination.name, overwrite=overwrite, durable=durable) as unfinished,
+    ):
+        yield unfinished.path
+
+
+def write_atomically(destination: Path, content: str | bytes, *, durable: bool = True) -> None:
+    """Writes bytes, or text as UTF-8, to a file, which keeps the permissions of the file that it replaces. A link is
+    replaced by the file, and what it points to is not changed.
+
+    Args:
+        durable: Flush to disk before renaming. Caches that verify their content can skip the flush.
+
+    Raises:
+        OSError: The file cannot be written; an existing destination is unchanged."""
+    with Folder.open(destination.parent) as parent:
+        parent.write(destination.name, content, durable=durable, over_link=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a folder in one step for other processes: renames it, then deletes it. Errors are ignored."""
+    with suppress(OSError), Folder.open(folder.parent) as parent:
+        parent.discard(folder.name)
+
+
 def open_path(file: BinaryIO, path: Path) -> str:
     """Returns a path of the open file at `path`, for libraries that open files themselves."""
     descriptor = f"/dev/fd/{file.fileno()}"
@@ -420,11 +456,11 @@ def _temporary(name: str) -> str:
     return f".{name}.{secrets.token_hex(4)}.part"
 
 
-def _require_plain(path: Path, status: os.stat_result) -> None:
+def _require_plain(folder: Path, name: str, status: os.stat_result) -> None:
     """Refuses everything except files and folders."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         kinds = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise mistakes.not_plain(path, kinds.get(stat.S_IFMT(status.st_mode), "a device"))
+        raise mistakes.not_plain(folder / name, kinds.get(stat.S_IFMT(status.st_mode), "a device"))
 
 
 def _lock(file: BinaryIO) -> None:

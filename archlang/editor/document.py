@@ -34,7 +34,7 @@ def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     parts = [_parse_changed_part(source, start, end) for start, end in bounds]
     if not parts or sum(part.words for part in parts) > MOST_WORDS:
         return parse_tolerantly(source)
-    return join(parts).program(source)
+    return join(source, parts)
 
 
 def _parse_changed_part(source: Source, start: int, end: int) -> Part:

@@ -11,7 +11,7 @@ from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
 from archlang.errors.source import Span
 from archlang.resolve import library
-from archlang.syntax.comments import sentences
+from archlang.syntax.documentation import sentences
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import Call, Definition, Extern, Let, Use
 from archlang.syntax.walk import walk

@@ -50,7 +50,7 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     if problems:
         raise ValueError(f"@{instance.path}: {problems[0].message}")
     defaults = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
-    instance = replace(instance, statics={**defaults, **instance.statics})
+    instance = replace(instance, python=item.python, statics={**defaults, **instance.statics})
     is_known = instance.costs != UNKNOWN or instance.maps or instance.records or instance.even is not None
     if is_known or item.name != instance.block:
         return instance
@@ -61,10 +61,16 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
 def _declaration(instance: Instance) -> Declaration | None:
     """The signature of an instance of a library block, by its name or its class; None for other instances."""
     item = library.block(instance.block) or (library.outside_prelude(instance.block) or ("", None))[1]
-    if instance.python.startswith("archlang.") and (not isinstance(item, Extern) or item.python != instance.python):
+    own = _class(instance.python)
+    if instance.python.startswith("archlang.") and (not isinstance(item, Extern) or _class(item.python) != own):
         externs = (item for item in library.blocks().values() if isinstance(item, Extern))
-        item = next((extern for extern in externs if extern.python == instance.python), None)
-    return prelude(item) if isinstance(item, Extern) and item.python == instance.python else None
+        item = next((extern for extern in externs if _class(extern.python) == own), None)
+    return prelude(item) if isinstance(item, Extern) and _class(item.python) == own else None
+
+
+def _class(python: str) -> str:
+    """The class, without the file if it is one of the library's, whose classes have been in other files."""
+    return python.rpartition(":")[2] if python.startswith("archlang.blocks.") else python
 
 
 def _statics(instance: Instance, graph: Graph) -> dict[str, Bound]:

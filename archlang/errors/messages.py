@@ -40,6 +40,8 @@ _EDITS: Mapping[str, Callable[[Span, str], Edit | None]] = {
     "last_line": last_line,
 }
 
+_LONGEST = 40  # of a text that is written `{text:short}`
+
 
 class _Text(Formatter):
     """Formats the facts of a message."""
@@ -56,6 +58,9 @@ class _Text(Formatter):
             return ", ".join(f"`{item}`" for item in value)
         if spec == "line":
             return " ".join(str(value).split())
+        if spec == "short":
+            text = str(value)
+            return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
         if spec.startswith("plural ") and isinstance(value, int):
             return plural(value, spec.removeprefix("plural "))
         return str(super().format_field(value, spec))

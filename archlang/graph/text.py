@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, get_origin, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
@@ -33,6 +33,7 @@ from archlang.graph.operations import (
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
+_Value = TypeVar("_Value")
 _BARE = re.compile(r"[A-Za-z_][\w.]*")
 # Brackets, and the texts and comments that may contain some.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\']*\'|#[^\n]*|[()\[\]{}]')
@@ -264,32 +265,22 @@ class _Build(Transformer[Token, Graph]):
             path[1:], str(block), json.loads(python), statics or {}, features or {}, span=self._span(meta), **facts
         )
 
-    def features(self, *features: tuple[str, Dim] | None) -> Mapping[str, Dim]:
-        return dict(feature for feature in features if feature)
+    def mapping(self, *pairs: tuple[str, _Value] | None) -> Mapping[str, _Value]:
+        return dict(pair for pair in pairs if pair)
 
-    def feature(self, name: Token, size: Dim) -> tuple[str, Dim]:
-        return str(name), size
+    def pair(self, name: Token, value: _Value) -> tuple[str, _Value]:
+        return str(name), value
 
     # The clauses of an instance: the name and the value of a field.
 
-    def field(self, name: Token, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        return str(name), names
-
-    def field_of_parts(self, name: Token, *parts: LinearMap | Record) -> tuple[str, tuple[LinearMap | Record, ...]]:
+    def field_of_parts(self, name: Token, *parts: _Value) -> tuple[str, tuple[_Value, ...]]:
         return str(name), parts
 
-    def axes(self, *names: tuple[str, ...]) -> tuple[str, tuple[tuple[str, ...], ...]]:
-        return "axes", names
-
     def costs(self, costs: Mapping[str, Dim]) -> tuple[str, Costs]:
-        counts = {name: costs[name].constant for name in ("parameters", "nonzero") if name in costs}
-        return "costs", Costs(
-            counts.get("parameters"),
-            costs.get("flops"),
-            costs.get("activations"),
-            counts.get("nonzero"),
-            costs.get("state"),
-        )
+        facts: dict[str, Any] = {  # Any: numbers and polynomials
+            name: cost.constant if name in ("parameters", "nonzero") else cost for name, cost in costs.items()
+        }
+        return "costs", Costs(**facts)
 
     def linear_map(self, name: Token, place: Token, width: Token) -> LinearMap:
         return LinearMap(str(name), int(place), int(width))
@@ -363,17 +354,8 @@ class _Build(Transformer[Token, Graph]):
 
     # Statics
 
-    def attributes(self, *attributes: tuple[str, StaticValue] | None) -> Mapping[str, StaticValue]:
-        return dict(attribute for attribute in attributes if attribute)
-
-    def attribute(self, name: Token, value: StaticValue) -> tuple[str, StaticValue]:
-        return str(name), value
-
-    def true(self) -> StaticValue:
-        return True
-
-    def false(self) -> StaticValue:
-        return False
+    def boolean(self, word: Token) -> StaticValue:
+        return bool(word == "true")
 
     def number(self, number: Token) -> StaticValue:
         return int(number) if number.lstrip("-").isdigit() else float(number)

@@ -13,7 +13,7 @@ from archlang.plan.plan import CellOption, Plan, PublishedResult, TableCell, Tab
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve.resolve import ResolvedFile
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Recipe, Setting
 from archlang.types.statics import StaticValue
 
@@ -150,13 +150,11 @@ class CellPlanner:
 
 def settings_text(settings: Sequence[Setting]) -> tuple[tuple[str, str], ...]:
     """The statics of `settings` as sorted text: equal settings have equal texts."""
-    return tuple(
-        sorted((setting.path.text, expression_text(setting.value)) for setting in settings if not is_group(setting))
-    )
+    return tuple(sorted((setting.path.text, unparse(setting.value)) for setting in settings if not is_group(setting)))
 
 
 def _title(point: Sequence[Setting]) -> str:
-    return ", ".join(f"{setting.path.parts[-1]} = {expression_text(setting.value)}" for setting in point)
+    return ", ".join(f"{setting.path.parts[-1]} = {unparse(setting.value)}" for setting in point)
 
 
 def claimed_groups(claim: PublishedResult, plan: Plan) -> dict[str, StaticValue]:

@@ -14,7 +14,7 @@ from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.variations import read_table
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import ResolvedFile
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Claim, Expression, Name, Number, Range, Row, Setting, Unary
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
@@ -153,7 +153,7 @@ def check_claimed_groups(recipe: ResolvedRecipe, measures: Measures) -> None:
 
 def written_number(value: Expression, deviation: Expression | None) -> str:
     """Returns the number of a claim and its deviation with the digits of the program, such as `0.1310 ± 0.0020`."""
-    return " ± ".join(expression_text(number) for number in (value, deviation) if number is not None)
+    return " ± ".join(unparse(number) for number in (value, deviation) if number is not None)
 
 
 def literal(expression: Expression) -> float | None:

@@ -18,7 +18,6 @@ from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import Bound
-from archlang.syntax.expression_text import expression_text
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Expression, Extern, InputParameter, Name, Setting, TypeName
 from archlang.types import Dim, Type
@@ -73,7 +72,7 @@ def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span 
     """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body,
     or, without settings of the point, `model`, the place of the model in the recipe."""
     settings = [setting for path, setting in point.items() if path.startswith("model.")]
-    labels = [Label(each.value.span, f"with `{each.path.text} = {expression_text(each.value)}`") for each in settings]
+    labels = [Label(each.value.span, f"with `{each.path.text} = {unparse(each.value)}`") for each in settings]
     if model is not None and not labels:
         labels = [Label(model, f"in the recipe `{recipe.name}`")]
 

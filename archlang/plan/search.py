@@ -7,15 +7,15 @@ from functools import cached_property
 
 from archlang.errors import Diagnostic
 from archlang.errors.effort import TooMuchWork
-from archlang.errors.source import Span
+from archlang.errors.source import Source, Span
 from archlang.plan import mistakes
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import Part, call_of, report_repeated
 from archlang.plan.variations import ends_or_items, spread
 from archlang.syntax import tree
-from archlang.syntax.expression_text import expression_text
-from archlang.syntax.printer import unparse
+from archlang.syntax.parser import parse
+from archlang.syntax.printer import format_program, unparse
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class SearchPlan:
             seeds = tree.ListOf(items=(seed.value,), span=seed.span)
             variation = tree.Variation(path=seed.path, values=seeds, span=seed.span)
             parts.append(tree.Vary(variations=(variation,), span=seed.span))
-        return unparse(replace(recipe, parts=tuple(parts)))
+        text = f"recipe {recipe.name} {{ {' '.join(map(unparse, parts))} }}"
+        return format_program(parse(Source(recipe.name, text))).rstrip()
 
     def written(self, values: Mapping[str, float | str]) -> dict[str, int | float | str | bool]:
         """The values of a point as its recipe has them: sampled numbers have six digits."""
@@ -98,7 +99,7 @@ class SearchPlan:
     @cached_property
     def _choices(self) -> dict[str, dict[str, tree.Expression]]:
         return {
-            sought.path.text: {expression_text(item): item for item in sought.values.items}
+            sought.path.text: {unparse(item): item for item in sought.values.items}
             for sought in self._planner.recipe.parts.search
             if isinstance(sought.values, tree.ListOf)
         }
@@ -165,7 +166,7 @@ def _space(planner: Planner, sought: tree.Sought) -> SearchSpace | None:
     if isinstance(values, tree.ListOf) and values.items and not sought.log:
         parameter = planner.recipe.parameter(path.text)
         choices = [parameter and planner.recipe.value(parameter, item) for item in values.items]
-        return None if None in choices else SearchSpace(path.text, tuple(map(expression_text, values.items)))
+        return None if None in choices else SearchSpace(path.text, tuple(map(unparse, values.items)))
     ends = [_end(planner, path, end) for end in (values.low, values.high)] if isinstance(values, tree.Range) else []
     if len(ends) < 2 or None in ends:
         if len(ends) < 2:
@@ -199,7 +200,7 @@ def _plain(value: tree.Expression) -> int | float | str | bool:
         case tree.Unary(operator="-", operand=tree.Number() as number):
             return -number.value
         case _:
-            return expression_text(value)
+            return unparse(value)
 
 
 def _number(value: float | str, span: Span) -> tree.Expression:

@@ -10,7 +10,7 @@ from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, Unknown
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Extern, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
@@ -77,7 +77,7 @@ def model_statics(model: Declaration, bounds: Mapping[str, Bound], sizes: Mappin
         value = bound.value if isinstance(bound, Bound) else None
         if isinstance(value, BlockValue) or parameter_kind(parameter, model.file) == "block":
             written = bound.span if isinstance(bound, Bound) else None
-            default = "" if parameter.default is None else expression_text(parameter.default)
+            default = "" if parameter.default is None else unparse(parameter.default)
             text = default if written is None else " ".join(written.text.split())
             statics[parameter.name] = text.removeprefix(f"{parameter.name} = ")
         elif value is not None and not isinstance(value, Unknown) and parameter_kind(parameter, model.file):

@@ -14,7 +14,7 @@ from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.resolve import mistakes as name_mistakes
 from archlang.syntax import tree
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.types.statics import Interval, StaticValue
 
 # A range after `vary` has at most this many values.
@@ -116,7 +116,7 @@ def _spread(part: tree.Columns, values: Sequence[Sequence[tree.Setting]]) -> Ite
     varied = [isinstance(place, tree.Variation) for place in part.at]
     for at in product(*values):
         spend()
-        shown = [expression_text(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
+        shown = [unparse(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
         title = ", ".join([part.title] * bool(part.title) + shown)
         yield tree.Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
 

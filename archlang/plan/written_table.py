@@ -21,7 +21,7 @@ from archlang.plan.variations import TableParts, read_table, spread
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import ResolvedFile
 from archlang.resolve.values import Unknown
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Column, Published, Row, Setting, Table
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
@@ -189,12 +189,12 @@ class WrittenTable:
             for setting in row.at:
                 if row.recipe is not None and not is_group(setting):
                     distinct = rows_by_path.setdefault(setting.path.text, {})
-                    distinct.setdefault((row.recipe, expression_text(setting.value)), (row, setting))
+                    distinct.setdefault((row.recipe, unparse(setting.value)), (row, setting))
         agreeing = []
         for column in columns:
             agrees = True
             for setting in () if column.average else column.at:
-                path, text = setting.path.text, expression_text(setting.value)
+                path, text = setting.path.text, unparse(setting.value)
                 for (recipe, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
                     if row_text != text and not self._cells.have_equal_values(recipe, row_setting, setting):
                         self._report(
@@ -394,7 +394,7 @@ def averages(table: Table) -> list[Column]:
 
 
 def _texts(settings: Sequence[Setting]) -> frozenset[tuple[str, str]]:
-    return frozenset((setting.path.text, expression_text(setting.value)) for setting in settings)
+    return frozenset((setting.path.text, unparse(setting.value)) for setting in settings)
 
 
 def _average(row: TableRow, column: TableColumn, cells_of_column: Sequence[TableCell]) -> TableCell:

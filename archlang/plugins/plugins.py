@@ -7,18 +7,22 @@ module."""
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from archlang.disk.os_errors import os_reason
+from archlang.errors import ArchlangError
 from archlang.errors.machine import is_out_of_memory
 from archlang.plugins import mistakes
+from archlang.plugins.mistakes import PluginError
 
 # The folder of a run folder with the copies of its plugins.
 COPIES = "plugins"
@@ -174,13 +178,55 @@ class Plugins:
 NO_PLUGINS = Plugins()
 
 
+@dataclass(frozen=True, eq=False)
+class PluginFunction:
+    """A function or a class of a plugin. `user` is how messages name it, and `path` its file."""
+
+    user: str
+    path: str
+    function: Callable[..., Any]  # Any: only its use says what it takes and returns
+
+    @staticmethod
+    def load(plugins: Plugins, python: str, user: str) -> PluginFunction:
+        """Returns what `python` (`module:name`) names.
+
+        Raises:
+            PluginError: the user has not named the file, it cannot be imported, or the name is not that of a function
+                or a class."""
+        path = plugins.require(python, user).path
+        function = plugins.load(python, user)
+        if not callable(function):
+            raise mistakes.not_callable(user, python.partition(":")[2], shown_path(path))
+        return PluginFunction(user, path, function)
+
+    def __call__(self, *arguments: object, **named: object) -> Any:  # Any: see above
+        """Calls the function.
+
+        Raises:
+            PluginError: it raises an error."""
+        try:
+            return self.function(*arguments, **named)
+        except BaseException as error:  # whatever the function does
+            if isinstance(error, ArchlangError) or is_signal(error) or is_out_of_memory(error):
+                raise
+            raise failure_of(error) or mistakes.fails(shown_path(self.path), None, error) from error
+
+    def wrong(self, problem: str, remedy: str) -> PluginError:
+        """Returns the error that the function does something else than it must, at its first line."""
+        try:
+            line: int | None = inspect.getsourcelines(self.function)[1]
+        except (OSError, TypeError):
+            line = None
+        return mistakes.wrong_result(shown_path(self.path), line, self.user, problem, remedy)
+
+
 def is_signal(error: BaseException) -> bool:
     """Returns whether a signal has raised an exception. `sys.exit` has not: it raises SystemExit itself, whose subclass
     `Terminated` is that of signals."""
     return not isinstance(error, Exception) and type(error) is not SystemExit
 
 
-def failure_of(error: BaseException) -> mistakes.PluginError | None:
+def failure_of(error: BaseException) -> PluginError | None:
     """Returns the error of a plugin whose Python has raised an exception, at its line; None for other exceptions and
     for those of signals."""
     if is_signal(error):

@@ -19,7 +19,7 @@ from archlang.resolve import library, mistakes
 from archlang.syntax import tree
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
-from archlang.syntax.tokens import MOST_WORDS, count_words
+from archlang.syntax.tokens import MOST_WORDS, pieces
 from archlang.syntax.walk import walk
 
 Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
@@ -206,7 +206,7 @@ class Loader:
         def read_source() -> Source:
             unsaved = self.unsaved.get(str(key))
             source = Source(shown, unsaved) if unsaved is not None else read_used(shown, str(key), self._readable)
-            self._words += count_words(source.text)
+            self._words += sum(1 for _ in pieces(source.text))
             if self._words > MOST_WORDS:
                 raise ProgramError([mistakes.too_many_used_words(use.path_span, MOST_WORDS)])
             return source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from archlang.errors import Diagnostic
 from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.comments import Comments
+from archlang.syntax.documentation import documentation_above
 from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
 from archlang.syntax.walk import children
 
@@ -21,7 +21,6 @@ from archlang.syntax.walk import children
 # part has which type.
 Parts = list[Any]  # Any: see above
 N = TypeVar("N", bound=tree.Node)
-S = TypeVar("S", bound=tree.Commented)
 ItemT = TypeVar("ItemT", bound=tree.Item)
 
 # The deepest tree that the later stages, which are recursive, accept.
@@ -29,7 +28,7 @@ DEEPEST = 64
 
 # The node of each rule, and the field of each part of the rule in order: `_` is a part without a field, and a field
 # with `*` before it has the nodes of several parts.
-_VALUES: dict[str, tuple[type[tree.Node], str]] = {
+_NODES: dict[str, tuple[type[tree.Node], str]] = {
     "pipe": (tree.Pipe, "value _ stage"),
     "conditional": (tree.Conditional, "then _ test _ otherwise"),
     "binary": (tree.Binary, "left operator right"),
@@ -59,9 +58,7 @@ _VALUES: dict[str, tuple[type[tree.Node], str]] = {
     "published": (tree.Published, "_ median *cells _ origin"),
     "number_of_cell": (tree.CellNumber, "value _ deviation"),
     "no_number": (tree.CellNumber, "_"),
-}
-# Those that take the comments above, in and beside them.
-_LINES: dict[str, tuple[type[tree.Commented], str]] = {
+    # Statements, and lines of recipes and tables.
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
@@ -76,6 +73,7 @@ _LINES: dict[str, tuple[type[tree.Commented], str]] = {
     "experts": (tree.Experts, "target _ _ variable _ over _ by body"),
     "unclear": (tree.Unclear, "header body"),
     "missing_line": (tree.Missing, "_"),
+    "choice": (tree.Choice, "word value"),
     "at_test": (tree.AtTest, "_ settings"),
     "vary": (tree.Vary, "_ *variations"),
     "search": (tree.Search, "_ *sought"),
@@ -93,30 +91,23 @@ _Level = (
     | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
-_TABLE_LINES = (tree.Row, tree.Column, tree.Columns)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
 _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
 _LARGEST = 2**63
 
-_COMMA = re.compile(r"\s*,")
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
-# A line with a clause that has the form of a value, after a line that ends before a value.
-_TAKEN_CLAUSE = re.compile(
-    r"""
-    (?: [-+*/%=<>] | \breads[ \t]+\w+ | \b(?: where | not | into | on | records | and | or | when ) )
-    [ \t]*+ (?: \#[^\r\n]*+ )?+ [\r\n]\s*+ (?: \#[^\r\n]*+ \s*+ )*+
-    (?: random (?= (?: \s+in\s+training )? (?: \s+when\b | [ \t]*(?:\#|[\r\n]|\Z) ) )
-      | pure (?= [ \t]*(?:\#|[\r\n]|\Z) ) )
-    """,
-    re.VERBOSE,
-)
 
 
-class TooDeep(Exception):
-    """A node is more than `DEEPEST` levels deep."""
-
-    def __init__(self, span: Span) -> None:
-        self.span = span
+def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
+    """Returns the place of the first node that is more than `DEEPEST` levels deep; None if there is none."""
+    pending = [(node, 0) for node in nodes]
+    while pending:
+        node, depth = pending.pop()
+        depth += isinstance(node, _Level)
+        if depth > DEEPEST:
+            return node.span
+        pending += [(child, depth) for child in children(node)]
+    return None
 
 
 class LineTaken(Exception):
@@ -167,15 +158,11 @@ def _with_fields(fields: str, parts: Parts) -> Iterator[tuple[str, Any]]:
 class TreeBuilder:
     """Builds the tree of one text. When a rule is complete, the parser calls its function in `rules` with its parts."""
 
-    def __init__(self, source: Source, comments: Comments) -> None:
+    def __init__(self, source: Source) -> None:
         self.mistakes: list[Diagnostic] = []
         self._source = source
-        self._comments = comments
-        # Holds the nodes too, so that no later node reuses an id.
-        self._depths: dict[int, tuple[int, tree.Node]] = {}
         self.rules: Mapping[str, Callable[[Parts], object]] = {
-            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _VALUES.items()},
-            **{rule: partial(self._line, kind, fields) for rule, (kind, fields) in _LINES.items()},
+            **{rule: partial(self._node, kind, fields) for rule, (kind, fields) in _NODES.items()},
             **{rule: partial(self._clause, rule) for rule in _CLAUSES},
             **dict.fromkeys(_GROUPS, self._group),
             **dict.fromkeys(("extern_block", "extern_task", "extern_optimizer", "extern_settings"), self._extern),
@@ -185,13 +172,13 @@ class TreeBuilder:
             "recipe": partial(self._listing, tree.Recipe, "base"),
             "table": partial(self._listing, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
-            "random": self._random,
+            "random": partial(self._clause_of, "caveats", tree.Caveat, "kind _ test"),
+            "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "stops": partial(self._clause_of, "caveats", tree.Caveat, "_ kind _ test"),
             "cuts": partial(self._clause_of, "cuts", tree.Cut, "_ _ _ parts _ test"),
             "body": self._body,
             "else_if": self._else_if,
             "carry": self._carry,
-            "choice": self._choice,
             "settings": self._settings,
             "unary": self._unary,
             "number": self._number,
@@ -199,10 +186,6 @@ class TreeBuilder:
             "group": self._in_parentheses,
             "name": lambda parts: tree.Name(parts=tuple(parts[0].split(".")), span=self._span(parts)),
         }
-
-    def closing(self) -> tuple[str, ...]:
-        """Returns the comments that belong to no node."""
-        return self._comments.within(0, len(self._source.text))
 
     def _span(self, parts: Sequence[object]) -> Span:
         present = [part for part in parts if part is not None]
@@ -212,12 +195,11 @@ class TreeBuilder:
 
     def _node(self, kind: type[N], fields: str, parts: Parts) -> N:
         """Raises:
-        TooDeep: the node is more than `DEEPEST` levels deep.
-        LineTaken: the value of a setting ends with the first word of a line of a recipe or a table."""
+        LineTaken: the first word of the next line was taken for the name or the value that a line lacks."""
         span = self._span(parts)
-        if kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text):
+        if (kind in _SETTINGS and _PART_ON_NEW_LINE.search(span.text)) or self._has_taken_name(kind, parts):
             raise LineTaken
-        return self._nested(kind(**self._fields(kind, fields, parts), span=span))
+        return kind(**self._fields(kind, fields, parts), span=span)
 
     def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
         """Returns the fields of a node: a token is a text with its place, or says that something holds."""
@@ -237,16 +219,6 @@ class TreeBuilder:
                     values[f"{name}_span"] = self._span([part])
         return values
 
-    def _nested(self, node: N) -> N:
-        depth = isinstance(node, _Level) + max(map(self._depth, children(node)), default=0)
-        if depth > DEEPEST:
-            raise TooDeep(node.span)
-        self._depths[id(node)] = depth, node
-        return node
-
-    def _depth(self, node: tree.Node) -> int:
-        return self._depths[id(node)][0] if id(node) in self._depths else 0
-
     def _is_string(self, token: Any) -> bool:  # Any: a token
         return bool(token.type == "STRING")
 
@@ -261,9 +233,7 @@ class TreeBuilder:
         value: int | float = 0
         digits = text.replace("_", "")
         if set("eE.").isdisjoint(digits):
-            # `int` refuses texts of thousands of digits.
-            digits = digits.lstrip("0") or "0"
-            value = int(digits) if len(digits) < 20 else _LARGEST
+            value = int(digits)
             in_range = value < _LARGEST
         else:
             value = float(digits)
@@ -275,7 +245,6 @@ class TreeBuilder:
 
     def _in_parentheses(self, parts: Parts) -> tree.Node:
         node: tree.Node = replace(parts[1], span=self._span(parts))
-        self._depths[id(node)] = self._depth(parts[1]), node
         return node
 
     # Lists
@@ -296,20 +265,11 @@ class TreeBuilder:
     # Signatures
 
     def _clause(self, field: str, parts: Parts) -> Clause:
-        """Raises:
-        LineTaken: the clause breaks off before a line that is another clause, which was read as a value."""
-        span = self._span(parts)
-        if _TAKEN_CLAUSE.search(span.source.text, span.start, span.end):
-            raise LineTaken
-        return Clause(field, _nodes_of(parts), span)
+        return Clause(field, _nodes_of(parts), self._span(parts))
 
     def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
         clause = self._clause(field, parts)
         return clause._replace(nodes=(kind(**self._fields(kind, fields, parts), span=clause.span),))
-
-    def _random(self, parts: Parts) -> Clause:
-        is_in_training = parts[2] is not None
-        return self._clause_of("caveats", tree.Caveat, f"{'_ _ kind' if is_in_training else 'kind _ _'} _ test", parts)
 
     def _signature(self, parts: Parts) -> tree.Signature:
         """`parts` are the name, the statics, the inputs and the result of a signature, and clauses."""
@@ -324,10 +284,8 @@ class TreeBuilder:
             "inputs": not name or any(not field.name for field in fields),
             "result": isinstance(result, tree.TypeName) and not result.name,
         }
-        named = self._with_comments(tuple(parameter for parameter in parameters if parameter.name))
         return tree.Signature(
-            statics=named,
-            closing=() if statics is None else self._before_bracket(named, statics.end),
+            statics=tuple(parameter for parameter in parameters if parameter.name),
             inputs=tuple(field for field in fields if field.name),
             result=None if unread["result"] else result,
             where=where,
@@ -375,49 +333,14 @@ class TreeBuilder:
 
     def _listing(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
         """Builds a recipe or a table."""
-        opener, *lines = parts[4:]
-        closing = self._comments.within(opener.end_pos, self._span(parts).end, follows=len(lines) > 1)
-        return self._item(kind, f"_ name _ {origin} _ *parts _", parts, closing=closing)
+        return self._item(kind, f"_ name _ {origin} _ *parts _", parts)
 
     def _item(self, kind: type[ItemT], fields: str, parts: Parts, **more: Any) -> ItemT:  # Any: further fields
-        """Builds an item, with its `##` lines apart from the other comments."""
         span = self._span(parts)
-        comments = self._comments_of(span, moved=False)
-        lines = list(comments["leading"])
-        apart = bool(lines) and lines[-1] == ""
-        block = len(lines) - apart
-        while block > 0 and lines[block - 1] != "":
-            block -= 1
-        group = lines[block : len(lines) - apart]
-        docs = [line for line in group if line.startswith("##")]
-        apart = apart and bool(docs) and len(docs) == len(group)
-        if not docs or (lines[-1] == "" and not apart):
-            docs, rest = [], lines
-        else:
-            rest = lines[:block] + [line for line in group if not line.startswith("##")]
-        # Comments from inside the item move above it, where `##` would make them documentation.
-        moved = [f"# {line.lstrip('# ')}".rstrip() if line.startswith("##") else line for line in self._moved(span)]
-        if moved:
-            rest += moved + ([""] if apart else [])
-        documentation = tuple(line[2:].removeprefix(" ") for line in docs)
-        comments = {**comments, "leading": tuple(rest), "documentation": documentation, "apart": apart}
-        return kind(**self._fields(kind, fields, parts), **more, span=span, **comments)
+        documentation = documentation_above(span)
+        return kind(**self._fields(kind, fields, parts), **more, span=span, documentation=documentation)
 
     # Lines
-
-    def _line(self, kind: type[N], fields: str, parts: Parts) -> N:
-        """Builds a statement, or a line of a recipe or a table, with its comments.
-
-        Raises:
-            TooDeep: the node is more than `DEEPEST` levels deep.
-            LineTaken: the line lacks something, for which the name of the next line was taken."""
-        if self._has_taken_name(kind, parts):
-            raise LineTaken
-        if kind in _TABLE_LINES:
-            self._report_empty_text(parts)
-        span, values = self._span(parts), self._fields(kind, fields, parts)
-        node = kind(**values, span=span, **self._comments_of(span))
-        return self._nested(node) if isinstance(node, _Level) else node
 
     def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
@@ -429,54 +352,9 @@ class TreeBuilder:
             is_bound = name is not None
         return is_bound and self._span([name]).line != self._span([word]).line
 
-    def _report_empty_text(self, parts: Parts) -> None:
-        """Reports an empty title, or an empty reason why a row is absent."""
-        whats = (f"the title of a `{parts[0]}`", "the reason after `absent`")
-        texts = [part for part in parts[1:4] if isinstance(part, str) and self._is_string(part)]
-        for text, what in zip(texts, whats, strict=False):
-            if not text[1:-1].strip():
-                self.mistakes.append(mistakes.empty_text(self._span([text]), what))
-
     def _body(self, parts: Parts) -> tree.Body:
-        statements, span = _nodes_of(parts), self._span(parts)
-        closing = self._comments.within(span.start, span.end, bool(statements))
-        return self._nested(tree.Body(statements=statements, closing=closing, span=span))
+        return tree.Body(statements=_nodes_of(parts), span=self._span(parts))
 
     def _else_if(self, parts: Parts) -> tree.Body:
-        # Its comments stay for the `if` that it belongs to.
         node = self._node(tree.If, "_ test then _ otherwise", parts)
-        return self._nested(tree.Body(statements=(node,), span=node.span))
-
-    def _choice(self, parts: Parts) -> tree.Choice:
-        word, value = parts
-        if isinstance(value, tree.Call):
-            statics = self._with_comments(value.statics)
-            value = replace(value, statics=statics, closing=self._before_bracket(statics, value.span.end))
-        return self._line(tree.Choice, "word value", [word, value])
-
-    # Comments
-
-    def _comments_of(self, span: Span, moved: bool = True) -> dict[str, Any]:  # Any: the fields of `Commented`
-        """Takes the comments above, beside and, if `moved`, inside a span."""
-        leading, blank = self._comments.above(span.start)
-        if moved:
-            leading += self._moved(span)
-        return {"leading": leading, "trailing": self._comments.beside(span.end), "blank": blank}
-
-    def _moved(self, span: Span) -> tuple[str, ...]:
-        """Takes the comments inside a span that belong to no node of their own."""
-        return tuple(line for line in self._comments.within(span.start, span.end) if line)
-
-    def _with_comments(self, statics: tuple[S, ...]) -> tuple[S, ...]:
-        """Returns statics with the comments above and beside them, where a `,` may stand between."""
-        commented = []
-        for static in statics:
-            leading, _ = self._comments.above(static.span.start)
-            comma = _COMMA.match(self._source.text, static.span.end)
-            trailing = self._comments.beside(static.span.end if comma is None else comma.end())
-            commented.append(replace(static, leading=leading, trailing=trailing) if leading or trailing else static)
-        return tuple(commented)
-
-    def _before_bracket(self, statics: tuple[S, ...], end: int) -> tuple[str, ...]:
-        """Takes the comments after the last static, before the bracket that closes them at `end`."""
-        return tuple(filter(None, self._comments.within(statics[-1].span.end, end))) if statics else ()
+        return tree.Body(statements=(node,), span=node.span)

@@ -9,11 +9,10 @@ from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
 from archlang.errors.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.forms import meant_form
 from archlang.syntax.grammar import spellings
-from archlang.syntax.mistakes import quoted
+from archlang.syntax.mistakes import quoted, unknown_character
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
 from archlang.syntax.tokens import BINDERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, closers
@@ -62,6 +61,9 @@ def explain(place: Place) -> Diagnostic:
 def _unknown(place: Place) -> Diagnostic:
     span, text = place.token_span, place.token_text
     if text[0] == '"':
+        if "\0" in text:
+            zero = span.start + text.index("\0")
+            return unknown_character(Span(span.source, zero, zero + 1))
         return mistakes.unterminated_string(span)
     if text[0].isdigit() and text[0].isascii():
         return mistakes.malformed_number(span)

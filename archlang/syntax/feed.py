@@ -9,7 +9,7 @@ from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS
 from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes
-from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
+from archlang.syntax.builder import LineTaken, TreeBuilder
 from archlang.syntax.explain import explain, explain_end
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
@@ -47,7 +47,8 @@ class Feed:
         try:
             for index, token in enumerate(tokens):
                 begins_line = index > 0 and tokens[index - 1].line != token.line
-                if begins_line and token in _CLAUSES_OF_PARTS and self._is_recipe and not self._continues(token):
+                is_clause = begins_line and self._is_recipe and token in _CLAUSES_OF_PARTS
+                if is_clause and not self.stack.accepts(kinds()[token]):
                     self._failed = index
                     self.report_incomplete(tokens[:index])
                     return False
@@ -63,16 +64,10 @@ class Feed:
                     return False
             if any(self.stack.accepts(kind, settles) for kind in follow):
                 return True
-        except TooDeep as error:
-            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
-            return False
         except LineTaken:
             pass
         self.report_incomplete(tokens)
         return False
-
-    def _continues(self, token: Token) -> bool:
-        return self.stack.accepts(kinds()[token])
 
     # Mistakes
 
@@ -126,9 +121,8 @@ class Feed:
             following = self._tokens[place + 1 : place + 2]
             is_clause = token in CLAUSE_WORDS and following not in ([":"], ["="])
             goes_on = inside[-1] in (",", "(", "[") and (token.column or 0) > (line.column or 0) and not is_clause
-            is_input = opener == "[" and token == "(" and self._tokens[place + 2 : place + 3] == [":"]
             depth += (token in ("(", "[")) - (token in (")", "]"))
-            is_end = depth < 0 or token in ("{", "}") or (depth == 0 and token == "->") or is_input
+            is_end = depth < 0 or token in ("{", "}") or (depth == 0 and token == "->")
             if is_end or (token.line != inside[-1].line and not goes_on):
                 break
             inside.append(token)
@@ -165,9 +159,6 @@ class Feed:
     def _after(self, token: Token) -> Token | None:
         index = bisect_left(self._starts, token.end_pos or 0)
         return self._tokens[index] if index < len(self._tokens) else None
-
-    def _end(self, tokens: list[Token], start: int) -> int:
-        return tokens[-1].end_pos or 0 if tokens else start
 
     def _end_of_text(self) -> Span:
         end = self._tokens[-1].end_pos or 0

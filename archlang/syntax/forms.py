@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archlang.errors import Diagnostic, Edit
 from archlang.errors.names import is_typing_error, share_of
 from archlang.errors.source import Span
-from archlang.syntax.character_mistakes import NO_POWER
+from archlang.syntax.mistakes import NO_POWER
 
 if TYPE_CHECKING:
     from archlang.syntax.place import Place
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 LONGEST = 1_000
 _NAME, _PATH, _END = r"[A-Za-z_]\w*", r"[A-Za-z_][\w.]*", r"(?=[ \t]*(?:#|[\r\n}]|$))"
 _VALUE = r'(?:[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Za-z_]\w*|"[^"\r\n]*")(?![\w.]|\s+in\b)'
-_FLAT = r"[^()\[\]{}\r\n]*"
 _LOOPS = "write `repeat n {{` for a number of steps, or `scan x in h {{` over the positions of `h`"
 _STATICS = "put statics in square brackets: `block[name = value](…)`"
 
@@ -80,15 +79,9 @@ def _signature(header: str) -> str:
 
 FORMS: tuple[Form, ...] = (
     # Lines of recipes and tables.
-    Form(_table('row "A" r at 8'), r'^(?:row|columns?)\b.*\bat\s+¦(?P<number>[0-9][\w.]*)',
-         "name a static, as in `at model.steps = 8`, or write `claims {number}` for a published result",
-         label="a number", message="expected a static after `at`, found `{number}`"),
     Form(_table('row "A" r 0.5'), r'^row\s+"[^"]*"\s+\w+\s+¦(?P<number>[0-9][\w.]*)', "write `claims {number}`",
          {"number": "claims {number}"}, message="expected `claims` before the number `{number}`",
          label="a published result"),
-    Form(_table('row r "B"'), rf'^(?P<line>row|column)[ \t]+¦(?P<both>(?P<name>{_PATH})[ \t]+(?P<title>"[^"\r\n]*"))',
-         "write the title first: `{line} {title} {name}`", {"both": "{title} {name}"},
-         message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
     Form(_table("row B r"), rf"^(?P<line>row|column)[ \t]+¦(?P<name>{_PATH})(?![ \t]*\"|\w)",
          'write `{line} "{name}" …`', {"name": '"{name}"'},
          message="the title of a `{line}` is a string in quotes, found `{name}`", label="expected the title"),
@@ -100,10 +93,6 @@ FORMS: tuple[Form, ...] = (
          {"string": "{name}"}, expected="=a name", is_safe=True),
     Form(_recipe("claim test.loss = 1 from paper, p. 3"), rf"¦(?P<words>{_NAME}(?::\w+)?(?:[ \t,]+[\w.]+)*){_END}",
          'write it in quotes: `"{words}"`', {"words": '"{words}"'}, expected="=a string"),
-    Form(_table('row "A" r[model.d = 64]'),
-         r'^row\s+"[^"]*"\s+\w+\s*¦(?P<all>\[[ \t]*(?P<settings>[^\[\]\r\n]*=(?:[^\[\]\r\n]|\[[^\[\]\r\n]*\])*?)[ '
-         r'\t]*\])', "write `at {settings}`", {"all": " at {settings}"},
-         message="the settings of a `row` follow `at`, found `[`", label="expected `at`"),
     Form(_recipe("model m d = 64, widths = [1, 2]"),
          rf"^(?P<word>task|model|train)[ \t]+(?P<name>{_PATH})(?P<gap>[ \t]*¦?,?[ \t]*¦?)"
          rf"(?P<statics>{_PATH}[ \t]*(?:=(?!=)|:)[^\r\n#{{}}]*[^\r\n#{{}}\s])", "write `{word} {name}[{correct}]`",
@@ -125,11 +114,8 @@ FORMS: tuple[Form, ...] = (
          "write a setting in its line `task`, `model` or `train`, as in `train adamw[{name} = …]`",
          place="recipe", compute=lambda match: None if _is_word_of_recipe(match["name"]) else {}),
     # Items and headers.
-    Form("def b(h: s) -> s { return h }\n",
-         r"^¦(?P<word>def|fn|func|function)\b(?!\s+(?:block|model)\b)(?!.*->\s*logits\b)", "write `block`",
-         {"word": "block"}, is_safe=False),
-    Form("def b(h: s) -> logits[v] { return h }\n",
-         r"^¦(?P<word>def|fn|func|function|class)\b(?!\s+(?:block|model)\b)", "write `model`", {"word": "model"}),
+    Form("def b(h: s) -> s { return h }\n", r"^¦(?P<word>def|fn|func|function|class)\b(?!\s+(?:block|model)\b)",
+         "write `block`, or `model`", {"word": "block"}),
     Form("import archlang.models.panm\n", r"^¦(?P<word>import|from|include)[ \t]+archlang\.", "write `use`",
          {"word": "use"}),
     Form("import torch\n", r"^¦(?:import|from|include)\b",
@@ -156,10 +142,6 @@ FORMS: tuple[Form, ...] = (
     Form(_signature("block b(h: s, heads: int = 4) -> s"),
          rf"(?P<static>{_NAME}[ \t]*:[ \t]*(?:int|float|bool|symbol)[ \t]*=[ \t]*¦[\w.]+)",
          "a static stands in square brackets, before the inputs: `[{static}]`", expected="=a name"),
-    Form(_signature("block b k: int = 4](h: s) -> s"), rf"¦(?P<start>)(?P<name>{_NAME})[ \t]*[:=]{_FLAT}\]",
-         "write `[` before `{name}`", {"start": "["}, expected="`[`"),
-    Form(_signature("block b[k: int] h: s -> s"), rf"¦(?P<name>{_NAME})[ \t]*:",
-         "put inputs in parentheses: `({name}: …)`", expected="`(`"),
     Form(_signature("block b(h: s) -> s when d > 2"), r"¦\{",
          "write `where` for a condition of the statics, or `else` and another type", expected="=`else`"),
     Form(_signature("block b[k: symbol](h: s) -> s\n    where k in {relu}"),
@@ -168,29 +150,20 @@ FORMS: tuple[Form, ...] = (
     # Statements.
     Form(_block("for i in range(3):\n        a = norm(h)"), r"^(?P<first>for|while)[ \t]+¦", _LOOPS,
          at="first", message="no statement begins with `{first}`", label="a loop of another language"),
-    Form(_block("let f(x) = norm"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*¦\(",
-         "declare a block: `block {name}(…) -> … {{ … }}`", message="`let {name}` expects a block, found `(`",
-         label="not a block"),
     Form(_block("let a = h + h"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*=.*¦(?P<found>\S)",
          "write `let {name} = linear[64]`, or bind a value without `let`: `{name} = …`",
          message="`let {name}` expects a block, found `{token}`", label="not a block"),
-    Form(_block("charge cost = mean(a)"), rf"^(?P<word>charge)[ \t]+¦{_NAME}[ \t]*=", "write `loss`", {"word": "loss"},
-         message="the word of an auxiliary loss is `loss`", label="an earlier word", at="word", is_safe=True),
     Form(_block("in = h"),
          r"^(?:let[ \t]+)?¦?(?P<word>let|return|emit|if|repeat|stack|else|in|when|and|or|not|true|false)[ "
          r"\t]*¦?(?:=(?!=)|<-)", "choose another name", message="`{word}` is a reserved word",
          label="cannot be a name", at="word"),
     Form(_block("y = experts v in h { emit v }"), r"\bexperts\b.*¦\{",
          "write the weights of the experts after `by`, as in `by softmax(linear[8](h))`"),
-    Form(_block("if k is not relu { a = h }"), r"¦(?P<word>is[ \t]+not)\b", "compare with `!=`", {"word": "!="},
-         message="there is no operator `is`", label="no operator"),
-    Form(_block("if k is relu { a = h }"), r"¦(?P<word>is)\b", "compare with `==`", {"word": "=="},
-         message="there is no operator `is`", label="no operator"),
+    Form(_block("if k is not relu { a = h }"), r"¦(?P<word>is\b(?:[ \t]+not\b)?)", "compare with `{sign}`",
+         {"word": "{sign}"}, message="there is no operator `is`", label="no operator",
+         compute=lambda match: {"sign": "!=" if "not" in match["word"] else "=="}),
     Form(_block("y = scan v of h { emit v }"), r"¦(?P<word>as|at|by|for|from|of|over|through|using|via|with)\b",
          "write `in`", {"word": "in"}, expected="`in`"),
-    Form(_block("repeat 4 halting a with token_halt { a <- norm(a) }"),
-         r"\b(?:halting|experts)\b.*¦(?P<word>at|for|from|of|through|using|via|with)\b", "write `by`", {"word": "by"},
-         expected="`by`"),
     Form(_block("repeat 5 truncated 2 halting a by halt { a <- f(a) }"), r"¦halting\b",
          "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor truncated: "
          "it decides while it runs how many steps it takes"),
@@ -212,9 +185,6 @@ FORMS: tuple[Form, ...] = (
          {"sign": "/"}, message="there is no operator `//`", label="no operator", at="sign"),
     Form(_block("// so"), r"(?P<sign>/¦/|^¦//)", "begin a comment with `#`; one `/` divides", {"sign": "#"},
          message="there is no sign `//`", label="neither a comment nor an operator", at="sign"),
-    Form(_block("return h -> norm"), r"^(?!\w+[ \t]*¦).*¦(?P<sign>->)",
-         "write `|>` to apply a block, as in `h |> norm`", {"sign": "|>"},
-         message="`->` stands only before the type of a result", label="not an operator", place="body"),
     Form(_block("a := norm(h)"), r"(?P<sign>¦?:¦?=)", "write `=`", {"sign": "="}, message="`:=` binds no name",
          label="expected `=`", at="sign"),
     Form(_block("h += f(h)"), rf"^{_NAME}[ \t]*¦(?P<sign>[-+*/])", "bind the whole value: `name <- name {sign} …`",
@@ -251,12 +221,8 @@ FORMS: tuple[Form, ...] = (
     Form(_recipe('claim test.accuracy = 84% from "p"'),
          r"(?<![\w.])(?P<all>(?P<number>[0-9]+(?:\.[0-9]+)?)[ \t]*(?:¦%|%(?=[ \t]*¦[,)\]}])))[ \t]*¦?",
          "write a fraction: `{share}`", {"all": "{share}"}, compute=_share),
-    Form(_block("return attention{4}(h)"), r"\w¦(?P<all>\{(?P<statics>[^{}\r\n]+)\})(?=[ \t]*\()",
-         "write `[{statics}]`", {"all": "[{statics}]"}, message="statics stand in square brackets, found `{{`",
-         label="in braces", at="all"),
     Form(_block("return h[:, -1]"), r"\w\[[ \t]*¦:",
          "a block reads positions, such as `last(h)` or `slice[start = 0, length = 4](h)`"),
-    Form(_block("return f[4,, a = true](h)"), r",(?P<comma>[ \t]*¦,)", "delete the second `,`", {"comma": ""}),
     Form(_block("return attention(1)(h)"),
          rf"\b(?P<block>{_PATH})(?P<all>\((?P<statics>[\w.]+(?:,[ \t]*[\w.]+)*)\))¦\(",
          "put statics in square brackets: `{block}[{statics}](…)`", {"all": "[{statics}]"}),

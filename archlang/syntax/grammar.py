@@ -9,10 +9,10 @@ from copy import copy
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from archlang.disk.atomic import write_atomically
 from archlang.disk.cache_folder import own_cache
+from archlang.disk.folder import write_atomically
 from archlang.disk.readable import read_named
 
 if TYPE_CHECKING:
@@ -23,19 +23,9 @@ _LARGEST = 1 << 24
 """the largest cache file, in bytes"""
 
 
-class _Options(TypedDict):
-    parser: Literal["lalr"]
-    start: list[str]
-    keep_all_tokens: bool
-    maybe_placeholders: bool
-
-
-_OPTIONS: _Options = {
-    "parser": "lalr",
-    "start": ["start", "expression"],
-    "keep_all_tokens": True,
-    "maybe_placeholders": True,
-}
+_OPTIONS: dict[str, Any] = {  # Any: lark's options
+    "parser": "lalr", "start": ["start", "expression"], "keep_all_tokens": True, "maybe_placeholders": True,
+}  # fmt: skip
 
 
 @cache

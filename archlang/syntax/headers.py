@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, OPENERS, closers
+from archlang.syntax.tokens import CLAUSE_WORDS, OPENERS, closers
 from archlang.syntax.units import is_first, is_word
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from archlang.syntax.feed import Feed
 
-_KINDS = (["int"], ["float"], ["bool"], ["symbol"])
 _LISTS = ("LPAR", "LSQB")
 _BRACKETS = {"[": "LSQB", "(": "LPAR", "]": "RSQB", ")": "RPAR"}
 # Signs in place of `->`.
@@ -30,67 +29,46 @@ def _begins_parameter(tokens: list[Token], index: int) -> bool:
     return is_word(tokens[index]) and tokens[index + 1 : index + 2] in ([":"], ["="])
 
 
-class _Pieces:
-    """The tokens of a header after its name, which are cut into lists, the result and clauses."""
+def _sections(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
+    """Cuts the tokens after the name of a header into lists (`[` or `(`), the result (`->`), clauses, and what is none
+    of them; yields the kind and the tokens of each."""
+    pairs = closers(tokens, _LISTS)
+    start, kind, index = 0, "", 0
+    while index < len(tokens):
+        token, is_open = tokens[index], kind in ("->", "clause")
+        end = pairs.get(index, index) + 1
+        begun = str(token) if token in ("(", "[") and not is_open else ""
+        if begun and end == index + 1:
+            end = _end_of_list(tokens, index)
+        elif not begun and _is_clause(tokens, index):
+            begun = "clause"
+        elif not begun and (token == "->" or (token in _ARROWS and start == index)):
+            begun = "->"
+        if begun and index > start:
+            yield kind, tokens[start:index]
+        if begun:
+            start, kind = index, begun
+        if begun in ("[", "("):
+            yield begun, tokens[index:end]
+            start, kind = end, ""
+        index = end
+    if start < index:
+        yield kind, tokens[start:]
 
-    def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
-        self._pairs = closers(tokens, _LISTS)
-        closed, after = {*self._pairs.values()}, ""
-        # The closing bracket, or the `->`, from each token on whose opening bracket is not after the token.
-        self._after = [""] * len(tokens)
-        for index in range(len(tokens) - 1, -1, -1):
-            if tokens[index] in (")", "]", "->") and index not in closed:
-                after = str(tokens[index])
-            self._after[index] = after
 
-    def cut(self) -> Iterator[tuple[str, list[Token]]]:
-        """Yields the kind and the tokens of each piece: a list (`[` or `(`), the result (`->`), a clause, or what is
-        none of them."""
-        start, kind, index = 0, "", 0
-        while index < len(self._tokens):
-            token, is_open = self._tokens[index], kind in ("->", "clause")
-            begun = "" if is_open else self._opener(index)
-            end = self._end_of_list(index, begun) if begun else self._pairs.get(index, index) + 1
-            if not begun and _is_clause(self._tokens, index):
-                begun = "clause"
-            elif not begun and (token == "->" or (token in _ARROWS and not is_open)):
-                begun = "->"
-            if begun and index > start:
-                yield kind, self._tokens[start:index]
-            if begun:
-                start, kind = index, begun
-            if begun in ("[", "("):
-                yield begun, self._tokens[index:end]
-                start, kind = end, ""
-            index = end
-        if start < index:
-            yield kind, self._tokens[start:]
-
-    def _opener(self, index: int) -> str:
-        """Returns the bracket of the list that begins at a token, which may lack it; empty if none begins."""
-        token = self._tokens[index]
-        if token in ("(", "["):
-            return str(token)
-        if not _begins_parameter(self._tokens, index):
-            return "[" if token == ":" and self._after[index] == "]" else ""
-        is_static = self._tokens[index + 1] == "=" or self._tokens[index + 2 : index + 3] in _KINDS
-        return CLOSERS.get(self._after[index]) or ("[" if is_static else "(")
-
-    def _end_of_list(self, start: int, opener: str) -> int:
-        """Returns where a list ends: after its bracket, or before what cannot stand in it if it is not closed."""
-        tokens = self._tokens
-        index = self._pairs.get(start, start + 1) if tokens[start] == opener else start
-        while index < len(tokens):
-            token, begins_line = tokens[index], is_first(tokens, index)
-            if token in (")", "]") and tokens[index + 1 : index + 2] != [","]:
-                return index + 1
-            is_input = begins_line and _begins_parameter(tokens, index) and self._after[index] == ")" and index > start
-            is_input = is_input or (token == "(" and tokens[index + 2 : index + 3] == [":"])
-            if token == "->" or (begins_line and _is_clause(tokens, index)) or (opener == "[" and is_input):
-                break
-            index = self._pairs.get(index, index) + 1
-        return index
+def _end_of_list(tokens: list[Token], start: int) -> int:
+    """Returns where a list that is not closed ends: after another bracket, or before what cannot stand in it."""
+    pairs = closers(tokens, _LISTS)
+    index = start + 1
+    while index < len(tokens):
+        token = tokens[index]
+        if token in (")", "]"):
+            return index + 1
+        begins_inputs = tokens[start] == "[" and token == "(" and tokens[index + 2 : index + 3] == [":"]
+        if token == "->" or begins_inputs or (is_first(tokens, index) and _is_clause(tokens, index)):
+            break
+        index = pairs.get(index, index) + 1
+    return index
 
 
 class Header:
@@ -115,7 +93,7 @@ class Header:
             self._report_missing(rest)
         if len(self._stack.values) == count:
             self._stack.put("NAME", "", place, place)
-        for kind, tokens in _Pieces(rest).cut():
+        for kind, tokens in _sections(rest):
             if kind in ("[", "("):
                 self._read_list(kind, tokens)
             elif kind == "->":
@@ -123,7 +101,7 @@ class Header:
             elif kind:
                 self._read_clause(tokens)
             else:
-                self._feed.report_unexpected(tokens, 0)
+                self._report_missing(tokens)
         if self._stack.way_to(end := "$END" if self._is_extern else "LBRACE"):
             self._reach(end, [])
 
@@ -147,26 +125,15 @@ class Header:
     def _read_list(self, opener: str, tokens: list[Token]) -> None:
         if not self._reach(_BRACKETS[opener], tokens):
             return
-        first, closer = tokens[0], OPENERS[opener]
-        is_written = first == opener
-        if not is_written:
-            self._report_missing(tokens)
-        start, end = first.start_pos or 0, first.end_pos or 0
-        self._stack.put(_BRACKETS[opener], opener, start, end if is_written else start)
-        pairs = closers(tokens, _LISTS)
-        is_inner = next((place for place, end in pairs.items() if end == len(tokens) - 1), 0)
-        is_closed = tokens[-1] in (")", "]") and not is_inner
-        inside = tokens[is_written : len(tokens) - is_closed]
-        closed = {*closers(inside, _LISTS).values()}
-        odd = {place for place, each in enumerate(inside) if each in (")", "]") and place not in closed}
-        for place in odd:
-            self._feed.report_extra(inside[place])
-        for number, part in enumerate(_parts([each for place, each in enumerate(inside) if place not in odd])):
+        first, last, closer = tokens[0], tokens[-1], OPENERS[opener]
+        self._stack.feed(first)
+        is_inner = any(place > 0 and end == len(tokens) - 1 for place, end in closers(tokens, _LISTS).items())
+        is_closed = last in (")", "]") and not is_inner
+        for number, part in enumerate(_parts(tokens[1 : len(tokens) - is_closed])):
             self._read_parameter(part, _BRACKETS[closer], number == 0)
-        last = tokens[-1]
         if is_closed and last != closer:
             self._feed.report_unexpected([last], 0)
-        if not is_closed and not self._feed.has_mistake(last) and is_written:
+        if not is_closed and not self._feed.has_mistake(last):
             self._feed.report_bracket(first)
         self._reach(_BRACKETS[closer], tokens[-1:])
         end = last.end_pos or 0

@@ -1,131 +1,137 @@
-"""Lays out documents: texts with places at which a line may end. What has room on its line has no such ends."""
+"""Lays out tokens: spaces between them, and line ends where they do not fit on one line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from archlang.syntax.tokens import CLAUSE_WORDS, CLOSERS, ITEM_WORDS, OPENERS, PART_WORDS, RESERVED
+
+if TYPE_CHECKING:
+    from lark import Token
 
 WIDTH = 120
 STEP = 4
 
-
-@dataclass(frozen=True)
-class Line:
-    """A place at which a line may end. `flat` stands there if it does not, and `broken` if it does."""
-
-    flat: str = " "
-    broken: str = "\n"
-
-
-@dataclass(frozen=True)
-class Group:
-    """A document that has either none or all of its line ends."""
-
-    inner: Doc
+_WORDS_BEFORE_VALUES = (*RESERVED, "by", "truncated", "into", "where", "at", "of", "claims", "median")
+_SIGNS = ("=", "<-", "->", "|>", "==", "!=", "<", "<=", ">", ">=", "..", "±", "+-", *"+-*/%,([{:")
+_WORDS_BEFORE_NAMES = ("on", "reads", "sizes", "costs", "maps", "records", "gives", "with", "python", "table", "recipe")
+# A line that is too long ends before each of the first of these that it has outside of brackets, and after commas.
+_LEVELS = (
+    (*CLAUSE_WORDS, "at", "from", "best", "claims"), (",",), ("|>",), ("when", "else"), ("or",), ("and",), ("+", "-"),
+    ("*", "/", "%"),
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Indent:
-    """A document whose further lines are indented one step deeper."""
-
-    inner: Doc
-
-
-@dataclass(frozen=True)
-class Fill:
-    """Documents joined with commas; a line ends only before one that has no room on it."""
-
-    parts: tuple[Doc, ...]
+def spaced(code: Sequence[Token]) -> str:
+    """Returns tokens on one line, without the last comma of a list."""
+    text = ""
+    for index, token in enumerate(code):
+        if token != "," or code[index + 1 : index + 2] not in ([")"], ["]"]):
+            text += " " * (index > 0 and _is_apart(code, index)) + token
+    return text
 
 
-@dataclass(frozen=True)
-class _Next:
-    """A document that stands after a space, or on the next line."""
-
-    inner: Doc
-
-
-Doc = str | Line | Group | Indent | Fill | _Next | tuple["Doc", ...]
-# The indent of a document, whether it has no line ends, and the document.
-_Pending = tuple[int, bool, Doc]
-
-
-def in_brackets(brackets: str, parts: Iterable[Doc]) -> Doc:
-    """Returns a list between two brackets; if it is broken, the first bracket ends its line."""
-    filled = Fill(tuple(parts))
-    return Group((brackets[0], Indent((Line(""), filled)), brackets[1])) if filled.parts else brackets
+def _is_apart(code: Sequence[Token], index: int) -> bool:
+    """Returns whether a space stands before a token."""
+    before, token = code[index - 1], code[index]
+    has_space = before.end_pos != token.start_pos
+    if token in (",", ")", "]", ":", "..", "...") or before in ("(", "[", "..") or (before == "{" and token == "}"):
+        return False
+    if before == "-" and _is_prefix(code, index - 1):
+        return token == "-" or (token == "from" and has_space)
+    if token in ("(", "["):
+        is_value = before in RESERVED or (before in _WORDS_BEFORE_VALUES and has_space)
+        return is_value or not (before[-1].isalnum() or before[-1] in "_)]")
+    return True
 
 
-def flat(doc: Doc) -> str:
-    """Returns a document on one line."""
-    match doc:
-        case str():
-            return doc
-        case Line(flat=text):
-            return text
-        case Fill(parts=parts):
-            return ", ".join(map(flat, parts))
-        case tuple():
-            return "".join(map(flat, doc))
-    return flat(doc.inner)
+def _is_prefix(code: Sequence[Token], index: int) -> bool:
+    """Returns whether a `-` stands before a value, and not between two."""
+    before = code[index - 1] if index else None
+    is_beside = index + 1 < len(code) and code[index].end_pos == code[index + 1].start_pos
+    return before in (*_SIGNS, *RESERVED) or ((before is None or before in _WORDS_BEFORE_VALUES) and is_beside)
 
 
-def laid(doc: Doc, column: int, indent: int) -> str:
-    """Returns a document that begins at a column, of which further lines have an indent."""
-    written: list[str] = []
-    rest: list[_Pending] = [(indent, False, doc)]
-    while rest:
-        indent, is_flat, doc = rest.pop()
-        match doc:
-            case Line():
-                text = doc.flat if is_flat else doc.broken
-                doc = f"\n{' ' * indent}" if text == "\n" else text
-            case Group(inner=inner):
-                rest.append((indent, is_flat or _has_room((indent, True, inner), rest, WIDTH - column), inner))
-                continue
-            case _Next(inner=inner):
-                is_beside = is_flat or _has_room((indent, True, (" ", inner)), rest, WIDTH - column)
-                rest += [(indent, is_flat, inner), (indent, is_beside, Line())]
-                continue
-            case Indent(inner=inner):
-                rest.append((indent + STEP, is_flat, inner))
-                continue
-            case Fill() | tuple():
-                rest += [(indent, is_flat, part) for part in reversed(_parts(doc))]
-                continue
-        written.append(doc)
-        column = len(doc) - doc.rindex("\n") - 1 if "\n" in doc else column + len(doc)
-    return "".join(written)
+def laid(code: Sequence[Token], indent: int, column: int) -> str:
+    """Returns tokens that begin at a column on as many lines as they need; the others are deeper than an indent."""
+    text = spaced(code)
+    if column + len(text) <= WIDTH:
+        return text
+    depths = bracket_depths(code)
+    is_header = code[0] == "extern" or (code[0] in ITEM_WORDS and "->" in code)
+    for level in _LEVELS[:1] if is_header else _LEVELS:
+        places = [place for place in range(1, len(code)) if depths[place] == 0 and _is_break(code, place, level)]
+        if places:
+            parts = [code[start:end] for start, end in pairwise((0, *places, len(code)))]
+            return _on_lines(parts, indent + STEP, indent, column, "," in level or code[0] in PART_WORDS)
+    end = code.index("->") if "->" in code else len(code) - 1
+    is_open = [token in ("(", "[") and depth == 0 for token, depth in zip(code, depths, strict=True)]
+    openers = [place for place in range(end) if is_open[place] and code[place + 1] not in (")", "]")]
+    if not openers:
+        return text
+    return _with_list(code, indent, column, openers, is_header)
 
 
-def _parts(doc: Fill | tuple[Doc, ...]) -> Sequence[Doc]:
-    if isinstance(doc, tuple):
-        return doc
-    *before, last = ((part, ",") for part in doc.parts)
-    return [each if place == 0 else _Next(each) for place, each in enumerate([*before, last[0]])]
+def _with_list(code: Sequence[Token], indent: int, column: int, openers: Sequence[int], is_header: bool) -> str:
+    """Returns tokens on lines of which some are those of the last list, unless the lists before it need them."""
+    depths = bracket_depths(code)
+    opener = openers[-1] if column + len(spaced(code[: openers[-1] + 1])) <= WIDTH else openers[0]
+    closer = next(place for place in range(opener + 1, len(code)) if depths[place] == 0)
+    listed, rest = without_comma(code[opener + 1 : closer]), code[closer:]
+    commas = [place + 1 for place, depth in enumerate(bracket_depths(listed)) if listed[place] == "," and depth == 0]
+    inside = [listed[start:end] for start, end in pairwise((0, *commas, len(listed)))]
+    text = spaced(code[: opener + 1]) + "\n" + " " * (indent + STEP)
+    if is_header and code[opener] == "[" and indent + STEP + len(spaced(code[opener + 1 :])) > WIDTH:
+        lines = [f"{laid(without_comma(part), indent + STEP, indent + STEP)}," for part in inside]
+        text += f"\n{' ' * (indent + STEP)}".join(lines) + "\n" + " " * indent
+        return text + laid(rest, indent, indent)
+    text += _on_lines(inside, indent + STEP, indent + STEP, indent + STEP, True, len(spaced(rest)))
+    return text + laid(rest, indent, len(text) - text.rindex("\n") - 1)
 
 
-def _has_room(first: _Pending, rest: Sequence[_Pending], room: int) -> bool:
-    """Returns whether a document, and what follows it up to a place at which the line can end, has some room."""
-    pending, place = [first], len(rest)
-    while room >= 0:
-        if not pending:
-            if place == 0:
-                return True
-            place -= 1
-            pending.append(rest[place])
-        indent, is_flat, doc = pending.pop()
-        match doc:
-            case str():
-                room -= len(doc)
-            case Line() | _Next() if not is_flat:
-                return True
-            case Line():
-                room -= len(doc.flat)
-            case _Next(inner=inner):
-                pending += [(indent, is_flat, inner), (indent, is_flat, " ")]
-            case Group(inner=inner) | Indent(inner=inner):
-                pending.append((indent, is_flat, inner))
-            case Fill() | tuple():
-                pending += [(indent, is_flat, part) for part in reversed(_parts(doc))]
-    return False
+def without_comma(part: Sequence[Token]) -> Sequence[Token]:
+    return part[:-1] if part and part[-1] == "," else part
+
+
+def _on_lines(
+    parts: Sequence[Sequence[Token]], indent: int, first: int, column: int, is_filled: bool, rest: int = 0
+) -> str:
+    """Returns parts on lines of their own, or on lines that end where the next has no room. They begin at a column of a
+    line with the indent `first`; after them stand as many characters as `rest` says."""
+    text = ""
+    for number, part in enumerate(parts):
+        room = column + 1 + len(spaced(part)) + (rest if number == len(parts) - 1 else 0)
+        if number == 0 or (is_filled and room <= WIDTH):
+            text += " " * (number > 0)
+            column += number > 0
+        else:
+            text += "\n" + " " * indent
+            column = indent
+        written = laid(part, indent if "\n" in text else first, column)
+        text += written
+        column = column + len(written) if "\n" not in written else len(written) - written.rindex("\n") - 1
+    return text
+
+
+def bracket_depths(code: Sequence[Token]) -> list[int]:
+    """Returns the number of brackets around each token."""
+    depths, depth = [], 0
+    for token in code:
+        depth = max(0, depth - (token in CLOSERS))
+        depths.append(depth)
+        depth += token in OPENERS
+    return depths
+
+
+def _is_break(code: Sequence[Token], place: int, level: Sequence[str]) -> bool:
+    before, token = code[place - 1], code[place]
+    if level is _LEVELS[0]:
+        is_line = code[0] in (*ITEM_WORDS, "extern", *PART_WORDS, "]")
+        ends = before[-1].isalnum() or before[-1] in '_)]"-'
+        is_part = not ends or before in _WORDS_BEFORE_VALUES or before in _WORDS_BEFORE_NAMES
+        return token in level and is_line and not is_part and (token != "causal" or code[1] == "task")
+    if "," in level:
+        return before == "," and token not in CLOSERS
+    return token in level and before != "}" and not (token == "-" and _is_prefix(code, place))

@@ -1,16 +1,63 @@
-"""Diagnostics of the text itself: unmatched brackets, words in the wrong place, lines that end too early, and files."""
+"""Diagnostics of the text itself: characters, brackets, words in the wrong place, and lines that end too early."""
 
 import re
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
 from archlang.errors.edits import insertion, without
+from archlang.errors.messages import Message, Messages
 from archlang.errors.names import is_typing_error
 from archlang.errors.source import Span
 from archlang.syntax.expected import ITEM, Expected
 
 _LONGEST = 40
 _CLASS = 'end the item with its class, as in `python "file:Class"`'
+NO_POWER = "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"
+# Characters, what to do about them, and what replaces them wherever they stand; an empty text deletes them.
+_SIGNS: tuple[tuple[str, str, str | None], ...] = (
+    (";", "delete it: statements need no separator", ""),
+    ("'`", 'write strings in double quotes: `"…"`', '"'),
+    ("“”„‘’", 'write straight quotes: `"…"`', '"'),
+    ("−–—", "write `-`", "-"),
+    ("→", "write `->`", "->"),
+    ("←", "write `<-`", "<-"),
+    ("×·", "write `*`", "*"),
+    ("÷", "write `/`", "/"),
+    ("≤", "write `<=`", "<="),
+    ("≥", "write `>=`", ">="),
+    ("≠", "write `!=`", "!="),
+    ("…", "write `..` in a range, and `...` after the type of a variadic input", None),
+    ("@", "write `linear[d](h)` for a product with weights; `scores` and `weigh` multiply sequences", None),
+    ("&", "write `and`", None),
+    ("|", "write `or`, or `|>` for a pipe", None),
+    ("!", "write `not`, or `!=` for a comparison", None),
+    ("^", NO_POWER, None),
+    (".", "write `0.5` with a digit before the point, and a dotted name without spaces", None),
+    ("\\", "delete it: a statement can span several lines", ""),
+    ("?", "write `a when condition else b` for a choice", None),
+    ("\u00a0", "delete it, or move it into a string or a comment", " "),
+)
+_OF_SIGN = {sign: (remedy, replacement) for signs, remedy, replacement in _SIGNS for sign in signs}
+# Letters of other alphabets that look like Latin ones, and letters and digits of full width.
+_LATIN = {
+    **str.maketrans("аеорсухіјѕԁһАВЕКМНОРСТХІЈЅ", "aeopcyxijsdhABEKMHOPCTXIJS"),
+    **str.maketrans("οΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "oABEZHIKMNOPTYX"),
+    **{
+        code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF3F)
+    },
+}
+_QUOTES = "'`“”„‘’"
+# A string in other quotes.
+_STRING = re.compile(rf"[{_QUOTES}]([^{_QUOTES}\"\r\n]*)[{_QUOTES}]")
+_USE_LINE = re.compile(r"(?:^|[\r\n])[ \t]*use[ \t]+\Z")
+# A number whose digits before or after the point are missing.
+_HALF_NUMBER = re.compile(r"(?<![\w.])(?P<whole>[0-9_]*)\.(?P<digits>[0-9_]*)(?![\w.])")
+_WHOLE_DIGITS = re.compile(r"[0-9_]*\Z")
+_rows = Messages("archlang.syntax")
+
+
+def __getattr__(name: str) -> Message:
+    return _rows.__getattr__(name)
 
 
 def quoted(text: str) -> str:
@@ -21,21 +68,6 @@ def unexpected(token: str, expected: Expected) -> tuple[str, str]:
     """Returns the message about an unexpected token, and its label."""
     is_one = len(expected.phrases) == 1 and str(expected) != ITEM
     return f"expected {expected}, found {quoted(token)}", f"expected {expected}" if is_one else "not expected here"
-
-
-def empty_text(span: Span, what: str) -> Diagnostic:
-    message = f"{what} is empty"
-    return Diagnostic("E0101", message, span, "nothing is written", remedy="write it between the quotes")
-
-
-def value_missing(sign: Span, following: Span | None) -> Diagnostic:
-    """`sign` is the last sign or word of a line, and `following` the word or sign that begins the next line, if the
-    item has one."""
-    before = sign.text
-    labels = () if following is None else (Label(following, "the next line begins here"),)
-    message = f"expected a value after `{before}`, found the next line"
-    remedy = f"write a value after `{before}`, or delete `{before}`"
-    return Diagnostic("E0101", message, sign, "a value is missing", labels, remedy)
 
 
 def doubled_minus(value: Span) -> Diagnostic:
@@ -54,17 +86,6 @@ def operator_after_pipe(operator: Span, pipe: Span) -> Diagnostic:
     source = operator.source
     diagnostic = Diagnostic("E0101", message, operator, "not expected here", (Label(pipe, "the pipe"),), remedy)
     return diagnostic.with_edits(insertion(source, pipe.start, "("), insertion(source, pipe.end, ")"))
-
-
-def name_missing(span: Span) -> Diagnostic:
-    """`span` is a name and the dot after it."""
-    message = f"expected a name after {quoted(span.text)}"
-    return Diagnostic("E0101", message, span, "a name is missing", remedy="write a name after `.`, or delete `.`")
-
-
-def else_without_if(word: Span) -> Diagnostic:
-    remedy = "write the `if` before it, or delete the line"
-    return Diagnostic("E0101", "`else` follows no `if`", word, "no `if` before it", remedy=remedy)
 
 
 def begins_line(span: Span) -> bool:
@@ -87,23 +108,6 @@ def line_incomplete(span: Span, expected: Expected, following: Span | None) -> D
         remedy, edit = f"write `return {span.text}`", insertion(span.source, span.start, "return ")
     diagnostic = Diagnostic("E0101", message, span, "incomplete", labels, remedy)
     return diagnostic if edit is None else diagnostic.with_edits(edit)
-
-
-def misplaced_line(word: Span, belongs: str, around: str) -> Diagnostic:
-    """`word` begins a line that belongs to a recipe or a table; `around` is the word of the item in which it stands,
-    empty outside of items."""
-    message = f"a line `{word.text}` belongs to a {belongs}, not to a {around}"
-    if not around:
-        message = f"a line `{word.text}` stands outside of a {belongs}"
-    remedy = f"write it between the braces of a {belongs}"
-    return Diagnostic("E0101", message, word, "not expected here", remedy=remedy)
-
-
-def header_missing(first: Span, item: str) -> Diagnostic:
-    """`first` is the first word of the lines of an item whose header is missing."""
-    message = f"this line stands outside of a {item}, and so do the lines after it, which a `}}` ends"
-    remedy = f"write `{item} name {{` before these lines"
-    return Diagnostic("E0101", message, first, "not expected here", remedy=remedy)
 
 
 def foreign_else(word: Span, is_chained: bool) -> Diagnostic:
@@ -195,50 +199,12 @@ def unterminated_string(span: Span) -> Diagnostic:
     return diagnostic.with_edits(insertion(span.source, end, '"'))
 
 
-def nested_too_deep(span: Span, limit: int) -> Diagnostic:
-    message = f"this is nested more than {limit} levels deep; each bracket and each step of a chain is a level"
-    return Diagnostic("E0106", message, span, "too deep", remedy="bind inner expressions to names")
-
-
-def number_out_of_range(span: Span) -> Diagnostic:
-    remedy = "integers go up to 2^63 - 1, other numbers from 1e-308 to 1e308"
-    return Diagnostic("E0107", f"the number {quoted(span.text)} is out of range", span, "out of range", remedy=remedy)
-
-
-def brace_in_setting(brace: Span) -> Diagnostic:
-    return Diagnostic("E0101", f"a value has no `{brace.text}`", brace, "not expected here")
-
-
 def in_setting(diagnostic: Diagnostic, name: str) -> Diagnostic:
     """Returns a mistake in the value of a setting, with advice about its form where a word or sign is out of place."""
     if diagnostic.code not in ("E0101", "E0104", "E0111"):
         return diagnostic
     remedy = f"write one value, such as `{name}=64`; in a shell, quote what it would change: `'{name}=[1, 2]'`"
     return replace(diagnostic, remedy=remedy)
-
-
-def file_unreadable(place: Span, reason: str) -> Diagnostic:
-    message = f"the file `{place.source.path}` cannot be read: {reason}"
-    return Diagnostic("E0108", message, place, remedy="check the path and its permissions")
-
-
-def file_misnamed(place: Span) -> Diagnostic:
-    return replace(file_unreadable(place, "its name has a control character"), remedy="rename the file")
-
-
-def file_missing(place: Span) -> Diagnostic:
-    remedy = "check the path; `archlang recipes` lists the programs that come with archlang"
-    return replace(file_unreadable(place, "there is no such file"), remedy=remedy)
-
-
-def not_utf8(place: Span, offset: int) -> Diagnostic:
-    message = f"the file `{place.source.path}` is not UTF-8: byte {offset} is invalid"
-    return Diagnostic("E0109", message, place, remedy="save the file as UTF-8")
-
-
-def file_too_large(place: Span, limit: int) -> Diagnostic:
-    message = f"`{place.source.path}` is larger than {limit:_} bytes"
-    return Diagnostic("E0110", message, place, remedy="name an `.arch` file")
 
 
 def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
@@ -249,17 +215,47 @@ def unexpected_end(span: Span, expected: Expected) -> Diagnostic:
     return Diagnostic("E0111", message, span, "the text ends here", remedy=remedy)
 
 
-def malformed_number(span: Span) -> Diagnostic:
-    message = f"{quoted(span.text)} is neither a number nor a name"
-    remedy = "write numbers as `14`, `30_000`, `0.5` or `1.5e-4`; begin names with a letter"
-    return Diagnostic("E0112", message, span, "not a number", remedy=remedy)
+def unknown_character(span: Span) -> Diagnostic:
+    text, edit, is_safe = span.text, None, True
+    if text[0].isprintable():
+        character = quoted(text)
+    else:
+        character = f"the invisible character U+{ord(text[0]):04X}"
+    if text == "." and span.source.text.endswith((")", "]"), 0, span.start):
+        remedy = "apply a block with `|>`, as in `norm(h) |> relu`"
+    elif text in (".", "/") and _USE_LINE.search(span.source.text, max(0, span.start - _LONGEST), span.start):
+        remedy = "write the path of a file in quotes"
+    elif text == "." and span.source.text.endswith("..", 0, span.start):
+        remedy, edit = "a range has two points, as in `1..3`", Edit(span, "")
+    elif text == "." and (number := _number_at(span)) is not None:
+        edit, is_safe = number, number.span.text[0] == "."
+        remedy = f"write `{number.text}`" + ("" if is_safe else ", or delete the point")
+    elif text[0] in _OF_SIGN:
+        remedy = _OF_SIGN[text[0]][0]
+    elif (latin := text.translate(_LATIN)).isascii() and latin.isidentifier():
+        alike = next(character for character in text if not character.isascii())
+        remedy, edit = f"write `{latin}`: `{alike}` is a letter of another alphabet", Edit(span, latin)
+    elif text[0].isalnum():
+        remedy = "write names with the letters a to z, digits and `_`"
+    else:
+        remedy = "delete it, or move it into a string or a comment"
+    message = f"{character} is not allowed outside strings and comments"
+    if text[0] in _QUOTES:
+        string = _STRING.match(span.source.text, span.start)
+        edit = None if string is None else Edit(Span(span.source, *string.span()), f'"{string[1]}"')
+        is_safe = string is not None
+    diagnostic = Diagnostic("E0102", message, span, "unknown character", remedy=remedy)
+    if edit is None:
+        _, replacement = _OF_SIGN.get(text, ("", None if text.isprintable() else ""))
+        edit = None if replacement is None else Edit(span, replacement)
+    return diagnostic if edit is None else diagnostic.with_edits(edit, is_safe=is_safe)
 
 
-def too_many_words(span: Span, limit: int) -> Diagnostic:
-    message = f"this file has more than {limit:_} tokens"
-    return Diagnostic("E0113", message, span, f"token {limit + 1:_}", remedy="split the program into several files")
-
-
-def word_too_long(span: Span, limit: int) -> Diagnostic:
-    message = f"{quoted(span.text)} is longer than {limit:_} characters"
-    return Diagnostic("E0114", message, span, "too long", remedy="shorten it, or move long explanations into comments")
+def _number_at(point: Span) -> Edit | None:
+    """Returns the edit that completes a number without digits on one side of its point."""
+    text = point.source.text
+    digits = _WHOLE_DIGITS.search(text, max(0, point.start - _LONGEST), point.start)
+    number = _HALF_NUMBER.match(text, point.start if digits is None else digits.start())
+    if number is None or not (number["whole"] or number["digits"]):
+        return None
+    return Edit(Span(point.source, *number.span()), f"{number['whole'] or '0'}.{number['digits'] or '0'}")

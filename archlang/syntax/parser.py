@@ -12,9 +12,7 @@ from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS, DiagnosticLog
 from archlang.errors.source import SETTING, Source, Span
 from archlang.syntax import mistakes, units
-from archlang.syntax.builder import DEEPEST, LineTaken, TooDeep, TreeBuilder
-from archlang.syntax.character_mistakes import unknown_character
-from archlang.syntax.comments import Comments
+from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
 from archlang.syntax.stack import Stack
@@ -39,23 +37,11 @@ _END_OF_PART = re.compile(
 
 
 class Part(NamedTuple):
-    """The nodes of a part of a text, its mistakes, the comments after its last item, and the number of its words."""
+    """The nodes of a part of a text, its mistakes, and the number of its tokens and comments."""
 
     nodes: list[Node]
     mistakes: list[Diagnostic]
-    closing: tuple[str, ...]
     words: int
-
-    def program(self, source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-        """Returns the program of a whole text, and its diagnostics."""
-        return Program.of(self.nodes, source, self.closing), tuple(self.mistakes)
-
-
-class TextItem(NamedTuple):
-    """The tokens of an item, and the comments that belong to it."""
-
-    tokens: list[Token]
-    comments: list[Token]
 
 
 def parse(source: Source) -> Program:
@@ -74,13 +60,13 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics.
 
     If the text has mistakes, its items are parsed one by one: no mistake reaches beyond its item."""
-    excess, code, comments = read_tokens(source)
+    excess, code = read_tokens(source)
     if excess is not None:
         return Program(items=(), source=source), (excess,)
-    whole = _parse_sound(source, code, comments)
-    if whole is None:
-        whole = join(parse_part(source, start, end) for start, end in bounds_of_parts(source.text))
-    return whole.program(source)
+    sound = _parse_sound(source, code)
+    if sound is not None:
+        return Program.of(sound, source), ()
+    return join(source, (parse_part(source, start, end) for start, end in bounds_of_parts(source.text)))
 
 
 def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
@@ -90,102 +76,89 @@ def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
 
 def parse_part(source: Source, start: int, end: int) -> Part:
     """Parses a part of a text. One with a word that is too long counts more words than a text may have."""
-    excess, code, comments = read_tokens(source, start, end)
-    if excess is not None:
-        return Part([], [excess], (), MOST_WORDS + 1)
-    sound = _parse_sound(source, code, comments)
-    return sound or join(_parse_item(source, item) for item in split(code, comments))
-
-
-def join(parts: Iterable[Part]) -> Part:
-    """Returns parts, or items, as one; those after too many mistakes are left out."""
-    joined = Part([], [], (), 0)
-    for part in parts:
-        joined.nodes.extend(part.nodes)
-        joined.mistakes.extend(part.mistakes)
-        joined = joined._replace(closing=part.closing, words=joined.words + part.words)
-        if len(joined.mistakes) > MOST_ERRORS:
-            break
-    return joined
-
-
-def read_tokens(
-    source: Source, start: int = 0, end: int | None = None
-) -> tuple[Diagnostic | None, list[Token], list[Token]]:
-    """Returns a diagnostic if a text is too long, the tokens of a part of it, and its comments."""
-    if len(source.text) > LARGEST:
-        return mistakes.file_too_large(Span(source, 0, 0), LARGEST), [], []
     code, comments, excess = tokens(source, start, end)
+    words = len(code) + len(comments) if excess is None else MOST_WORDS + 1
+    sound = _parse_sound(source, code)
+    if sound is not None:
+        return Part(sound, [], words)
+    part = Part([], [], words)
+    for item in units.items(code):
+        nodes, found = _parse_item(source, item)
+        part.nodes.extend(nodes)
+        part.mistakes.extend(found)
+        if len(part.mistakes) > MOST_ERRORS:
+            break
+    return part
+
+
+def join(source: Source, parts: Iterable[Part]) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Returns the program that consists of parts, and the diagnostics; parts after too many mistakes are left out."""
+    nodes, found = list[Node](), list[Diagnostic]()
+    for part in parts:
+        nodes += part.nodes
+        found += part.mistakes
+        if len(found) > MOST_ERRORS:
+            break
+    return Program.of(nodes, source), tuple(found)
+
+
+def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
+    """Returns a diagnostic if a text is too long, and its tokens."""
+    if len(source.text) > LARGEST:
+        return mistakes.file_too_large(Span(source, 0, 0), LARGEST), []
+    code, _, excess = tokens(source)
     if excess is None:
-        return None, code, comments
+        return None, code
     span = Span(source, excess.start_pos or 0, excess.end_pos or 0)
     if len(excess) > LONGEST_WORD:
-        return mistakes.word_too_long(span, LONGEST_WORD), [], []
-    return mistakes.too_many_words(span, MOST_WORDS), [], []
+        return mistakes.word_too_long(span, LONGEST_WORD), []
+    return mistakes.too_many_words(span, MOST_WORDS), []
 
 
-def split(code: list[Token], comments: list[Token]) -> Iterator[TextItem]:
-    """Yields the items of a text."""
-    items = list(units.items(code))
-    place = 0
-    for index, item in enumerate(items):
-        start, end, line = place, item[-1].end_pos or 0, item[-1].line
-        is_last = index == len(items) - 1
-        while place < len(comments) and (
-            is_last or (comments[place].start_pos or 0) < end or comments[place].line == line
-        ):
-            place += 1
-        yield TextItem(item, comments[start:place])
-
-
-def _parse_sound(source: Source, code: list[Token], comments: list[Token]) -> Part | None:
+def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
     """Returns the items of tokens; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
-    builder = TreeBuilder(source, Comments(source.text, comments))
+    builder = TreeBuilder(source)
     stack = Stack(builder)
-    if _too_deep(source, code) or any(_of_characters(source, code)):
+    if _too_deep(source, code):
         return None
     try:
         for token in code:
             stack.feed(token)
-        nodes = stack.end()
-    except (UnexpectedToken, TooDeep, LineTaken):
+        nodes: list[Node] = stack.end()
+    except (UnexpectedToken, LineTaken):
         return None
-    return None if builder.mistakes else Part(nodes, [], builder.closing(), len(code) + len(comments))
+    return None if builder.mistakes or too_deep(nodes) else nodes
 
 
-def _parse_item(source: Source, item: TextItem) -> Part:
-    words = len(item.tokens) + len(item.comments)
-    sound = _parse_sound(source, item.tokens, item.comments)
+def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iterable[Diagnostic]]:
+    """Returns the nodes of one item of a text, and its mistakes."""
+    sound = _parse_sound(source, code)
     if sound is not None:
-        return sound
-    found = [*_of_characters(source, item.tokens)]
-    if (deep := _too_deep(source, item.tokens)) is not None:
-        return Part([], [*found, deep], (), words)
-    builder = TreeBuilder(source, Comments(source.text, item.comments))
-    recovery = Recovery(source, item.tokens, builder)
-    nodes = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in recovery.read()]
-    found += recovery.mistakes + builder.mistakes
-    ordered = sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
-    return Part(nodes, ordered, builder.closing(), words)
+        return sound, ()
+    found: list[Diagnostic] = []
+    deep, nodes = _too_deep(source, code), list[Node]()
+    if deep is None:
+        builder = TreeBuilder(source)
+        recovery = Recovery(source, code, builder)
+        nodes = recovery.read()
+        found = recovery.mistakes + builder.mistakes
+        deep = too_deep(nodes)
+    if deep is not None:
+        found.append(mistakes.nested_too_deep(deep, DEEPEST))
+        nodes = []
+    whole = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
+    return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
-def _of_characters(source: Source, code: list[Token]) -> Iterator[Diagnostic]:
-    """Yields the mistakes of strings with invisible characters that end a text of C."""
-    for token in code:
-        if token.type == "STRING" and "\0" in token:
-            zero = (token.start_pos or 0) + token.index("\0")
-            yield unknown_character(Span(source, zero, zero + 1))
-
-
-def _too_deep(source: Source, code: list[Token]) -> Diagnostic | None:
-    """Returns the diagnostic of a bracket that is nested too deep; None if there is none."""
+def _too_deep(source: Source, code: list[Token]) -> Span | None:
+    """Returns the place of a bracket that is nested too deep; None if there is none."""
     depth = 0
     for token in code:
         depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
         if depth > DEEPEST:
-            return mistakes.nested_too_deep(Span(source, token.start_pos or 0, token.end_pos or 0), DEEPEST)
+            return Span(source, token.start_pos or 0, token.end_pos or 0)
     return None
 
 
@@ -197,19 +170,16 @@ def parse_setting(name: str, text: str) -> tuple[Setting | None, tuple[Diagnosti
 
 def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | None]:
     source = Source(SETTING, f"{name}={text}", is_command_line=True)
-    excess, code, comments = read_tokens(source)
+    excess, code = read_tokens(source)
     if excess is not None:
         return None, excess
     value = [token for token in code if (token.start_pos or 0) > len(name)]
-    brace = next((token for token in value if token in ("{", "}")), None)
-    if brace is not None:
-        return None, mistakes.brace_in_setting(Span(source, brace.start_pos or 0, brace.end_pos or 0))
-    if (wrong := next(_of_characters(source, value), None) or _too_deep(source, value)) is not None:
-        return None, wrong
-    builder = TreeBuilder(source, Comments(source.text, comments))
+    builder = TreeBuilder(source)
     recovery = Recovery(source, value, builder, start="expression")
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]
+    if (deep := too_deep([node]) or _too_deep(source, value)) is not None:
+        return None, mistakes.nested_too_deep(deep, DEEPEST)
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
     return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

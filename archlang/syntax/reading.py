@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from archlang.disk.mistakes import RefusedFile
@@ -14,6 +15,13 @@ from archlang.syntax import mistakes
 # The largest file, in bytes; a hundred times the longest program of this repository.
 LARGEST = 1_000_000
 BYTE_ORDER_MARK = "\ufeff"
+_REASONS: dict[type[Exception], str] = {
+    IsADirectoryError: "it is a folder",
+    FileNotFoundError: "there is no such file",
+    RefusedFile: "it is not a regular file",
+    PermissionError: "permission is denied",
+    ValueError: "no file can have this name",
+}
 
 
 def read(path: str | Path) -> Source:
@@ -36,21 +44,18 @@ def _read(path: str | Path, read_bytes: Callable[[], bytes]) -> Source:
     shown = os.fspath(path).encode("utf-8", "backslashreplace").decode("utf-8")
     nowhere = Span(Source(shown, ""), 0, 0)
     if visible(shown) != shown:  # it would end the lines of comments and of messages
-        raise ProgramError([mistakes.file_misnamed(nowhere)])
+        raise ProgramError([mistakes.file_unreadable(nowhere, "its name has a control character")])
     try:
         data = read_bytes()
-    except IsADirectoryError:
-        raise ProgramError([mistakes.file_unreadable(nowhere, "it is a folder")]) from None
-    except FileNotFoundError:
-        raise ProgramError([mistakes.file_missing(nowhere)]) from None
-    except RefusedFile:
-        raise ProgramError([mistakes.file_unreadable(nowhere, "it is not a regular file")]) from None
-    except PermissionError:
-        raise ProgramError([mistakes.file_unreadable(nowhere, "permission is denied")]) from None
-    except OSError as error:
-        raise ProgramError([mistakes.file_unreadable(nowhere, (error.strerror or str(error)).lower())]) from None
-    except ValueError:
-        raise ProgramError([mistakes.file_unreadable(nowhere, "no file can have this name")]) from None
+    except (OSError, ValueError, RefusedFile) as error:
+        reason = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), "")
+        reason = reason or str(getattr(error, "strerror", None) or error).lower()
+        mistake = mistakes.file_unreadable(nowhere, reason)
+        if isinstance(error, FileNotFoundError):
+            mistake = replace(
+                mistake, remedy="check the path; `archlang recipes` lists the programs that come with archlang"
+            )
+        raise ProgramError([mistake]) from None
     return decode(data, shown)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from archlang.errors.names import did_you_mean
 from archlang.errors.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.builder import DEEPEST, TooDeep
 from archlang.syntax.expected import Expected
 from archlang.syntax.explain import explain
 from archlang.syntax.feed import Feed
@@ -38,9 +37,6 @@ class Recovery(Feed):
             if not self.mistakes:
                 self._report(explain(self._place(self._tokens, 0)))
             return []
-        except TooDeep as error:
-            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
-            return []
         return items
 
     def _read_item(self) -> None:
@@ -53,7 +49,9 @@ class Recovery(Feed):
         if word == "use":
             self.feed(header.tokens, ("$END",))
         elif self._is_recipe:
-            self._read_recipe_header(header.tokens, word)
+            if not self.feed(header.tokens, ("LBRACE",)):
+                self.stack.cut(1)
+                self.stack.complete("LBRACE", header.tokens[-1].end_pos or 0)
         else:
             if word == "extern" and not self.feed(header.tokens[:2], ("NAME",)):
                 return
@@ -99,17 +97,6 @@ class Recovery(Feed):
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
 
-    def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
-        if self.feed(tokens, ("LBRACE",)):
-            return
-        place = tokens[-1].end_pos or 0
-        if tokens[1:2] == ["from"]:
-            self.stack.cut(1)  # the name is missing
-        if word == "recipe" and self.stack.way_to("FROM") is not None:
-            self.stack.complete("FROM", place)  # it may lack its base
-            self.stack.put("FROM", "from", place, place)
-        self.stack.complete("LBRACE", place)
-
     def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
         if header.opener is None:
             self._report_missing_brace(header.tokens)
@@ -131,14 +118,11 @@ class Recovery(Feed):
         assert opener is not None, "the unit has a body"
         assert closer is not None, "each body is closed"
         self.stack.put("LBRACE", "{", opener.start_pos or 0, opener.end_pos or 0)
-        start = 0
         for index, each in enumerate(unit.body):
             if self._is_recipe:
                 self._read_part(each)
                 continue
-            if not _is_else(each):
-                start = len(self.stack.values)
-            self._read_statement(each, any(map(_is_else, unit.body[index + 1 : index + 2])), start)
+            self._read_statement(each, any(map(_is_else, unit.body[index + 1 : index + 2])))
         written = ([token for token in other.tokens if token] for other in others or ())
         if after := next(filter(None, written), None):
             # Lines whose header may be missing.
@@ -148,8 +132,8 @@ class Recovery(Feed):
             self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
         self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)
 
-    def _read_statement(self, unit: Unit, is_followed: bool, start: int) -> None:
-        """Reads a statement that begins at a size of the stack; one that `is_followed` by an `else` is no whole one."""
+    def _read_statement(self, unit: Unit, is_followed: bool) -> None:
+        """Reads a statement; one that `is_followed` by an `else` is no whole one."""
         size = len(self.stack.values)
         tokens = unit.tokens
         if unit.opener is None:
@@ -160,7 +144,7 @@ class Recovery(Feed):
         self._read_header(unit, size, is_followed)
         self._read_body(unit)
         if not is_followed:
-            self._settle(start, tokens or [unit.first])
+            self.stack.accepts("MISSING_LINE", settles=True)
 
     def _read_header(self, unit: Unit, size: int, is_followed: bool) -> None:
         """Reads the header of a body in a body; an `if` or `else` that cannot be read stays one."""
@@ -185,7 +169,8 @@ class Recovery(Feed):
             self.stack.put("IF", "if", start, end)
             self.stack.put("MISSING", self._source.text[start:end], start, end)
         elif not is_branch:
-            self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, self._end(tokens, start))
+            last = tokens[-1].end_pos or 0 if tokens else start
+            self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, last)
 
     def _with_else(self, tokens: list[Token]) -> list[Token]:
         """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""
@@ -219,7 +204,7 @@ class Recovery(Feed):
             end = tokens[-1].end_pos or 0
             start = tokens[count].start_pos or 0 if len(tokens) > count else end
             self.stack.put("MISSING", self._source.text[start:end], start, end)
-            if self._settle(size, tokens):
+            if self.stack.accepts("MISSING_LINE", settles=True):
                 return
         self.stack.cut(size)
         self.put_line(tokens)
@@ -232,16 +217,6 @@ class Recovery(Feed):
         except UnexpectedToken:
             return False
         return True
-
-    def _settle(self, size: int, tokens: list[Token]) -> bool:
-        """Completes the statement that begins at a size of the stack; one that is too deep becomes a line."""
-        try:
-            return self.stack.accepts("MISSING_LINE", settles=True)
-        except TooDeep as error:
-            self._report(mistakes.nested_too_deep(error.span, DEEPEST))
-            self.stack.cut(size)
-            self.put_line(tokens)
-            return True
 
 
 def _is_else(unit: Unit) -> bool:

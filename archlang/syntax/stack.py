@@ -13,10 +13,10 @@ from archlang.syntax.tokens import RESERVED, tokens
 if TYPE_CHECKING:
     from lark import Token
 
-# Signs that are two signs where the grammar does not accept the whole.
 # Terminals that complete a signature: of those that can follow, the first does.
 _FILLERS = ("RSQB", "RPAR", "EQUAL", "COLON", "MISSING", "ARROW", "PYTHON", "STRING", "NAME", "LPAR")
 _LONGEST_WAY = 12
+# Signs that are two signs where the grammar does not accept the whole.
 _PAIRS = {"<-": ("LESSTHAN", "MINUS"), "+-": ("PLUS", "MINUS")}
 
 

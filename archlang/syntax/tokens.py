@@ -27,6 +27,8 @@ STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.
 RESERVED = ("let", "return", "emit", "if", "repeat", "stack", "else", "in", "when", "and", "or", "not", "true", "false")
 BINDERS = ("=", "<-")
+# Terminals with which a value ends.
+ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {")": "(", "]": "[", "}": "{"}
 
@@ -74,6 +76,8 @@ def tokens(source: Source, start: int = 0, end: int | None = None) -> tuple[list
         word = piece[0]
         if kind in ("SIGN", "WORD"):
             kind = of_text.get(word) or ("DOTTED" if "." in word else "NAME")
+        if kind == "STRING" and "\0" in word:  # it would end a text of C
+            kind = "UNKNOWN"
         token = Token(kind, word, place, line, column - (is_marked and line == 1), None, None, piece.end())
         is_long = len(word.strip('"')) > LONGEST_WORD and kind != "COMMENT"
         if is_long or len(code) + len(comments) == MOST_WORDS:
@@ -110,13 +114,3 @@ def unclosed(code: Sequence[Token]) -> list[Token]:
 
 
 _OPENERS_OF = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
-
-
-def count_words(text: str) -> int:
-    """Counts the tokens of a text, up to `MOST_WORDS + 1`."""
-    count = 0
-    for _ in pieces(text):
-        count += 1
-        if count > MOST_WORDS:
-            break
-    return count

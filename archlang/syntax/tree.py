@@ -83,30 +83,19 @@ class Conditional(Node):
     otherwise: Expression
 
 
-class Commented(Node):
-    """`leading` are the comment lines above, `trailing` is the comment at the end of the line, and `blank` says that an
-    empty line precedes. They do not affect equality."""
-
-    leading: tuple[str, ...] = field(default=(), compare=False)
-    trailing: str = field(default="", compare=False)
-    blank: bool = field(default=False, compare=False, repr=False)
-
-
-class StaticArgument(Commented):
-    """`14` or `heads = 4` between brackets. Only those of a line of a recipe have comments."""
+class StaticArgument(Node):
+    """`14` or `heads = 4` between brackets."""
 
     name: str | None = None
     value: Expression
 
 
 class Call(Node):
-    """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics. `closing` are
-    comment lines before the bracket that closes the statics of a line of a recipe."""
+    """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics."""
 
     callee: Name
     statics: tuple[StaticArgument, ...] = ()
     arguments: tuple[Expression, ...] | None = None
-    closing: tuple[str, ...] = field(default=(), compare=False)
 
 
 class Pipe(Node):
@@ -116,13 +105,9 @@ class Pipe(Node):
     stage: Name | Call
 
 
-class Missing(Commented):
+class Missing(Node):
     """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
     the end of a body that is not closed."""
-
-    @property
-    def first_word(self) -> str:
-        return next(iter(self.span.text.split(maxsplit=1)), "")
 
 
 Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe | Missing
@@ -149,7 +134,7 @@ class ConditionalType(Node):
 TypeExpression = TypeName | ConditionalType
 
 
-class StaticParameter(Commented):
+class StaticParameter(Node):
     """`heads: int = 4`; `kind` is None if the program gives only a default."""
 
     name: str
@@ -224,32 +209,25 @@ class Cut(Node):
 
 class Signature(Node):
     """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
-    are missing. `closing` are comment lines before the bracket that closes the statics."""
+    are missing."""
 
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
     unread: frozenset[str] = frozenset()
-    closing: tuple[str, ...] = field(default=(), compare=False)
-
-    @property
-    def may_lack_names(self) -> bool:
-        """Whether a static or an input may be missing."""
-        return not self.unread.isdisjoint(("statics", "inputs"))
 
 
 # Statements.
 
 
 class Body(Node):
-    """The statements between braces; `closing` are comment lines before the closing brace."""
+    """The statements between braces."""
 
     statements: tuple[Statement, ...]
-    closing: tuple[str, ...] = field(default=(), compare=False)
 
 
-class Let(Commented):
+class Let(Node):
     """`let f = feedforward[512]`: names an instance, whose calls share weights."""
 
     name: str
@@ -257,7 +235,7 @@ class Let(Commented):
     value: Name | Call
 
 
-class Assign(Commented):
+class Assign(Node):
     """`a = norm(h)`: binds a new name."""
 
     name: str
@@ -265,7 +243,7 @@ class Assign(Commented):
     value: Expression
 
 
-class Update(Commented):
+class Update(Node):
     """`h <- …`: updates a state that is bound outside this loop."""
 
     name: str
@@ -273,7 +251,7 @@ class Update(Commented):
     value: Expression
 
 
-class Loss(Commented):
+class Loss(Node):
     """`loss balance = e`: training adds the value to the loss, under this name."""
 
     name: str
@@ -281,15 +259,15 @@ class Loss(Commented):
     value: Expression
 
 
-class Return(Commented):
+class Return(Node):
     value: Expression
 
 
-class Emit(Commented):
+class Emit(Node):
     value: Expression
 
 
-class If(Commented):
+class If(Node):
     """`if test { … } else { … }` with a static `test`. For `else if`, `otherwise` contains one If."""
 
     test: Expression
@@ -297,7 +275,7 @@ class If(Commented):
     otherwise: Body | None = None
 
 
-class Repeat(Commented):
+class Repeat(Node):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
     number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
     has a `drawn` block, which draws the number of steps in training."""
@@ -310,7 +288,7 @@ class Repeat(Commented):
     body: Body
 
 
-class Stack(Commented):
+class Stack(Node):
     """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
 
     target: str | None = None
@@ -319,7 +297,7 @@ class Stack(Commented):
     body: Body
 
 
-class Halting(Commented):
+class Halting(Node):
     """`y = repeat 20 halting h as s by token_halt[0.999] { … emit e }`. `target` is the `y` and `mixture` the `s`, or
     None. `truncated` is an expression that this loop cannot have."""
 
@@ -335,7 +313,7 @@ class Halting(Commented):
     body: Body
 
 
-class Scan(Commented):
+class Scan(Node):
     """`y = scan c after b[3] in chunks[10](h) carry m, k growing truncated 4 { … emit c }`. `target` is the `y`, or
     None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
     names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
@@ -355,7 +333,7 @@ class Scan(Commented):
     body: Body
 
 
-class Experts(Commented):
+class Experts(Node):
     """`y = experts v in h by w { … emit e }`; `target` is the `y`, and `variable` the `v`."""
 
     target: str
@@ -367,7 +345,7 @@ class Experts(Commented):
     body: Body
 
 
-class Unclear(Commented):
+class Unclear(Node):
     """A body whose `header`, such as that of a loop, cannot be read."""
 
     header: Missing
@@ -383,12 +361,11 @@ Statement = (
 # Items.
 
 
-class Item(Commented):
-    """An item of a file. `documentation` are its `##` lines without the marks; `apart` says that an empty line follows
-    them. `is_whole` is False if its text has syntax mistakes."""
+class Item(Node):
+    """An item of a file. `documentation` are its `##` lines without the marks. `is_whole` is False if its text has
+    syntax mistakes."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
-    apart: bool = field(default=False, compare=False, repr=False)
     is_whole: bool = field(default=True, compare=False, repr=False)
 
 
@@ -442,11 +419,7 @@ class Extern(Item):
     python_span: Span = field(compare=False, repr=False)
 
 
-class RecipePart(Commented):
-    pass
-
-
-class Choice(RecipePart):
+class Choice(Node):
     """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is the keyword."""
 
     word: str
@@ -460,7 +433,7 @@ class Setting(Node):
     value: Expression
 
 
-class AtTest(RecipePart):
+class AtTest(Node):
     """`test model.steps = 24, …`: statics that differ at test time."""
 
     settings: tuple[Setting, ...]
@@ -473,7 +446,7 @@ class Variation(Node):
     values: Expression
 
 
-class Vary(RecipePart):
+class Vary(Node):
     variations: tuple[Variation, ...]
 
 
@@ -485,11 +458,11 @@ class Sought(Node):
     log: bool = False
 
 
-class Search(RecipePart):
+class Search(Node):
     sought: tuple[Sought, ...]
 
 
-class Claim(RecipePart):
+class Claim(Node):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
     median over seeds, another claim the mean."""
 
@@ -510,7 +483,6 @@ class Recipe(Item):
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
     parts: tuple[Choice | AtTest | Vary | Search | Claim | Missing, ...]
-    closing: tuple[str, ...] = field(default=(), compare=False)
 
 
 class CellNumber(Node):
@@ -529,7 +501,7 @@ class Published(Node):
     origin: str | None = None
 
 
-class Row(RecipePart):
+class Row(Node):
     """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
     best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
     recipe."""
@@ -543,7 +515,7 @@ class Row(RecipePart):
     published: Published | None = None
 
 
-class Column(RecipePart):
+class Column(Node):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
     recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
     `average`: its `metric` is the name of a table, of which it averages the rows of the same titles over the columns
@@ -557,7 +529,7 @@ class Column(RecipePart):
     best_of: tuple[Name, ...] = ()
 
 
-class Columns(RecipePart):
+class Columns(Node):
     """`columns "Longer" test.accuracy at task.order in [forward, backward]`: a column for each combination of
     the values after `in`, which stand in its title, as in “Longer, forward”."""
 
@@ -575,21 +547,18 @@ class Table(Item):
     name_span: Span = field(compare=False, repr=False)
     origin: str = ""
     parts: tuple[Row | Column | Columns | Missing, ...]
-    closing: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Program:
-    """One file: its items in order; `closing` are comment lines after the last one. `unnamed` are the items whose name
-    could not be read."""
+    """One file: its items in order. `unnamed` are the items whose name could not be read."""
 
     items: tuple[Use | Definition | Extern | Recipe | Table, ...]
     source: Source = field(compare=False, repr=False)
-    closing: tuple[str, ...] = field(default=(), compare=False)
     unnamed: tuple[Definition | Recipe | Table, ...] = ()
 
     @staticmethod
-    def of(nodes: Iterable[Node], source: Source, closing: tuple[str, ...] = ()) -> Program:
+    def of(nodes: Iterable[Node], source: Source) -> Program:
         """Returns the program that consists of some items, with and without names."""
         items: list[Use | Definition | Extern | Recipe | Table] = []
         unnamed: list[Definition | Recipe | Table] = []
@@ -598,7 +567,7 @@ class Program:
                 items.append(node)
             elif isinstance(node, Definition | Recipe | Table):
                 unnamed.append(node)
-        return Program(items=tuple(items), source=source, closing=closing, unnamed=tuple(unnamed))
+        return Program(items=tuple(items), source=source, unnamed=tuple(unnamed))
 
     @property
     def all_items(self) -> tuple[Use | Definition | Extern | Recipe | Table, ...]:

@@ -10,13 +10,20 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from archlang.syntax.tokens import BINDERS, CLOSERS, ITEM_WORDS, PART_WORDS, RESERVED, STATEMENT_WORDS, closers
+from archlang.syntax.tokens import (
+    BINDERS,
+    CLOSERS,
+    ENDS_OF_VALUES,
+    ITEM_WORDS,
+    PART_WORDS,
+    RESERVED,
+    STATEMENT_WORDS,
+    closers,
+)
 
 if TYPE_CHECKING:
     from lark import Token
 
-# Tokens between a word and the brace that says what the word begins.
-_MOST_LINES = 150
 _RECIPES = ("recipe", "table")
 _LOOPS = ("repeat", "stack", "scan", "experts")
 _HEADERS = ("if", "else", "elif", "elsif", "elseif", "for", "while", *_LOOPS)
@@ -28,8 +35,7 @@ _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "avera
 _UNFINISHED = frozenset(
     ("at", "from", "in", "of", "by", "carry", "claims", "median", "and", "or", "not", "when", "else")
 )
-_BEFORE_BOUND = ("let", "loss", "charge", "repeat", "stack")  # earlier versions wrote `charge`
-_ENDS_OF_VALUES = ("NAME", "DOTTED", "NUMBER", "STRING", "RPAR", "RSQB", "TRUE", "FALSE")
+_BEFORE_BOUND = ("let", "loss", "repeat", "stack")
 
 
 @dataclass
@@ -82,10 +88,7 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
     heads = closers(tokens)
     start, depth, has_body = 0, 0, False
     for index, token in enumerate(tokens):
-        is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index)
-        is_complete = is_complete and (
-            token.column == 1 or (tokens[start] not in _RECIPES and _is_recipe(tokens, index))
-        )
+        is_complete = has_body and depth == 0 and is_word(token) and is_first(tokens, index) and token.column == 1
         if index > start and (
             is_complete or (token in ITEM_WORDS and _begins_item(tokens, start, index, depth, heads))
         ):
@@ -95,12 +98,6 @@ def items(tokens: list[Token]) -> Iterator[list[Token]]:
         depth = max(0, depth + (token == "{") - (token == "}"))
     if tokens:
         yield tokens[start:]
-
-
-def _is_recipe(tokens: list[Token], index: int) -> bool:
-    """Returns whether a line begins those of a recipe or a table whose header is missing, which a `}` closes."""
-    following = (token for token in tokens[index : index + _MOST_LINES] if token in ("{", "}"))
-    return tokens[index] in PART_WORDS and next(following, None) == "}"
 
 
 def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads: dict[int, int]) -> bool:
@@ -317,7 +314,7 @@ class _Cutter:
             if current and self._begins(place, current, parens, is_recipe, indent):
                 units.append(Unit(current))
                 current, parens = [], []
-            if token.type == "LBRACE" and self._is_body(place, current, is_recipe):
+            if token.type == "LBRACE" and not is_recipe:
                 units.append(Unit(current))
                 self._read_body(units[-1], token)
                 current, parens = [], []
@@ -329,16 +326,6 @@ class _Cutter:
             current.append(token)
             self._place += 1
         return [*units, Unit(current)] if current else units
-
-    def _is_body(self, place: int, header: list[Token], is_recipe: bool) -> bool:
-        """Returns whether a `{` begins a body, and not statics or a list of other languages."""
-        if is_recipe or not header:
-            return not is_recipe
-        closer, following = self._closers[place], self._tokens[place + 1 : place + 3]
-        is_header = header[0] in _HEADERS or any(token in _LOOPS for token in header)
-        is_bound = following[1:] in (["="], ["<-"])
-        is_statement = is_bound or following[:1] == ["}"] or begins_statement(self._tokens, place + 1)
-        return is_header or is_statement or self._tokens[closer].line != header[-1].line
 
     def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
         """Returns whether a token begins a unit after the tokens of the current one."""
@@ -357,7 +344,7 @@ class _Cutter:
         if is_bound and is_word(token) and token not in ("when", "else"):
             if parens:
                 return begins_line and (following == "<-" or parens[-1] == "(" or column <= outer)
-            is_statement = before.type in _ENDS_OF_VALUES and current[-1] not in _BEFORE_BOUND
+            is_statement = before.type in ENDS_OF_VALUES and current[-1] not in _BEFORE_BOUND
             return is_statement or (begins_line and (before != "," or column <= indent))
         if token in ("scan", "experts") and begins_line and not parens:
             return True
@@ -379,5 +366,5 @@ class _Cutter:
         is_start = is_word(token) or token.type in ("NUMBER", "STRING", "UNKNOWN")
         if not is_start or (token.column or 0) > indent or token in continuing:
             return False
-        is_end = before.type in (*_ENDS_OF_VALUES, "RBRACE") or (before == "-" and continuing is _CONTINUING_PARTS)
+        is_end = before.type in (*ENDS_OF_VALUES, "RBRACE") or (before == "-" and continuing is _CONTINUING_PARTS)
         return before not in _UNFINISHED and (is_end or (is_word(before) and before not in RESERVED))

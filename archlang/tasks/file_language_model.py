@@ -32,7 +32,7 @@ class FileLanguageModel(TextFileTask):
     marks: ClassVar = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
     unit = Unit.POSITION
-    metrics = ("perplexity", "accuracy")
+    metrics: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")
 
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}

@@ -15,14 +15,12 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import Search, table_fingerprints
+from archlang.tasks.kit.distinct import DISJOINT_SHARES, Search, table_fingerprints
 from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
-# The share of all sequences of a length and number of pairs that a split may hold, by fingerprint.
-SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
 _BATCH = 1 << 13
 
 
@@ -72,7 +70,7 @@ class Mqar(ShippedTask):
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         size = self.size(split)
         rng = RandomStream("mqar", split, length, pairs, seed)
-        search = Search(self.name, f"{split}_size", size, "choose more `words`", share=SHARES[split])
+        search = Search(self.name, f"{split}_size", size, "choose more `words`", share=DISJOINT_SHARES[split])
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
         while search.missing:
             batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * search.missing)), length, pairs)

@@ -16,22 +16,18 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from archlang.data import store
-from archlang.disk.readable import read_named
-from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from archlang.tasks.kit.tokenizer import load_tokenizer, texts_of
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
 SEPARATOR = "[S]"
@@ -42,7 +38,6 @@ _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 # Separates the answers to a question in the notes of a split. No text contains it.
 _ANSWER_BREAK = "\0"
-_LARGEST_TOKENIZER = 64 << 20
 
 
 class WordPieces:
@@ -54,39 +49,20 @@ class WordPieces:
             installed."""
 
     def __init__(self, task: str, path: str) -> None:
-        try:
-            content = read_named(path, _LARGEST_TOKENIZER)
-        except OSError:
-            raise mistakes.no_file(path, task) from None
-        self._tokenizer = _tokenizer(path, content)
+        self._tokenizer = load_tokenizer(task, path)
         for special in ("[UNK]", *_PIECE_MARKS):
             if self._tokenizer.token_to_id(special) is None:
-                raise mistakes.no_tokenizer(path, f"it has no token {special}")
+                raise mistakes.no_tokenizer(path, task, f"it has no token {special}")
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The text of each piece, by token."""
-        tokens = self._tokenizer.get_vocab(with_added_tokens=True)
-        return tuple(sorted(tokens, key=tokens.__getitem__))
+        return texts_of(self._tokenizer)
 
     def cut(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
         """Returns the pieces of a text, and the characters where each begins and stops."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         return encoding.tokens, encoding.offsets
-
-
-@lru_cache(maxsize=2)
-def _tokenizer(path: str, content: bytes) -> Tokenizer:
-    with needs_extra("bert"):
-        from tokenizers import Tokenizer
-    try:
-        tokenizer = Tokenizer.from_str(content.decode())
-    except Exception as error:  # tokenizers has no class of its own for errors
-        raise mistakes.no_tokenizer(path, "tokenizers cannot read it") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.encode_special_tokens = True  # `[SEP]` in a paragraph is text
-    return tokenizer
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import socket
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -118,9 +119,23 @@ def peak_memory(device: torch.device) -> int | None:
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else memory.peak_memory()
 
 
-def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1) -> Fabric:
-    """Returns a Fabric with a process for each device of each node. Fabric finds processes that `torchrun` or SLURM
-    started."""
+def peak_flops(device: torch.device, precision: str) -> float | None:
+    """Returns the FLOPs that a GPU computes at most in a second; None if they are not known."""
+    from lightning_fabric.utilities.throughput import get_available_flops
+
+    if device.type != "cuda":
+        return None
+    dtypes = {"32": torch.float32, "bf16": torch.bfloat16, "16": torch.float16}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it does not know the GPU
+        return get_available_flops(device, dtypes[precision])
+
+
+def make_fabric(
+    device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1, *, sharded: bool = False
+) -> Fabric:
+    """Returns a Fabric with a process for each device of each node, whose models share their gradients or are already
+    `sharded`. Fabric finds processes that `torchrun` or SLURM started."""
     # Imported at the first training, because it imports torch's compiler, which takes more than a second.
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
@@ -139,6 +154,8 @@ def make_fabric(device: str = "auto", precision: str = "32", devices: int = 1, n
         return Fabric(accelerator=kind, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
     # Where a halting loop ends early, or a column is dropped, some processes have weights without a gradient.
     strategy = DDPStrategy(find_unused_parameters=True)
+    if sharded:
+        strategy.setup_module = lambda module: module  # type: ignore[method-assign, assignment, return-value]
     return Fabric(
         accelerator=kind,
         devices=devices,

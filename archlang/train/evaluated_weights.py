@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from archlang.train.record.divided import divided_like
+
 
 class EvaluatedWeights:
     """An exponential moving average of the weights, the average that a schedule-free optimizer keeps, or the trained
@@ -23,14 +25,8 @@ class EvaluatedWeights:
         self._optimizer = optimizer
         # A schedule-free optimizer has a method for each of its two points.
         self._moves_to_average = hasattr(optimizer, "eval")
-        self._decay = decay
         self._update = get_ema_multi_avg_fn(decay) if decay else None  # type: ignore[no-untyped-call]  # torch's own
         self._averages: list[Tensor] = []
-
-    @property
-    def differ(self) -> bool:
-        """Whether they are other weights than those that are trained."""
-        return self._moves_to_average or self._update is not None
 
     @torch.no_grad()
     def update(self) -> None:
@@ -43,27 +39,24 @@ class EvaluatedWeights:
             self._update(self._averages, list(self._weights.values()), len(self._averages))
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
-        """Inside, the module has the evaluated weights. Afterwards it has the trained ones again, bit for bit."""
-        if not self.differ or (not self._averages and not self._moves_to_average):
-            yield
+    def placed(self) -> Iterator[dict[str, Tensor] | None]:
+        """Inside, the module has the evaluated weights; yields the trained ones by name, or None if they are the same.
+        Afterwards the module has the trained weights again, bit for bit."""
+        if not self._moves_to_average and self._update is None:
+            yield None
             return
         trained = self._copies()
         if self._moves_to_average:
             self._optimizer.eval()  # type: ignore[attr-defined]  # of schedule-free optimizers
-        else:
+        elif self._averages:
             self._assign(self._averages)
         try:
-            yield
+            yield dict(zip(self._weights, trained, strict=True))
         finally:
             if self._moves_to_average:
                 self._optimizer.train()  # type: ignore[attr-defined]
             # The way back by arithmetic would add rounding.
             self._assign(trained)
-
-    def trained(self) -> dict[str, Tensor] | None:
-        """Returns a copy of the trained weights by name, on the CPU; None if they are the evaluated ones."""
-        return {name: weight.detach().cpu().clone() for name, weight in self._weights.items()} if self.differ else None
 
     def restore(self, trained: object, step: int) -> None:
         """Restores both from the checkpoint of a step: the module holds the evaluated weights, and `trained` are the
@@ -71,7 +64,7 @@ class EvaluatedWeights:
 
         Raises:
             ValueError: `trained` does not fit the module."""
-        if not self.differ:
+        if not self._moves_to_average and self._update is None:
             return
         if not isinstance(trained, Mapping) or set(trained) != set(self._weights):
             raise ValueError("it does not hold the trained weights of this model")
@@ -81,7 +74,7 @@ class EvaluatedWeights:
                 raise ValueError(f"the trained weight {name} does not fit this model")
         if self._update is not None and step:
             self._averages = self._copies()
-        self._assign([trained[name] for name in self._weights])
+        self._assign([divided_like(trained[name], weight) for name, weight in self._weights.items()])
 
     def _copies(self) -> list[Tensor]:
         return [weight.detach().clone() for weight in self._weights.values()]

@@ -16,9 +16,8 @@ no_such_precision_here = RunError.wording(
     "the device `{device}` does not compute in precision {precision}", "use `--precision 32` or `bf16`"
 )
 model_too_large = RunMachineError.wording(
-    "the model, its gradients and the state of the optimizer need {needed:,.1f} GB, and `{device}` has "
-    "{available:,.1f} GB of free memory",
-    "use smaller sizes, or a larger machine; nothing was written",
+    "training needs {needed} of `{device}`, {memory}, which has {available:,.1f} GB of free memory",
+    "use more devices with `--shard`, `--remat`, a lower `train.micro`, or smaller sizes; nothing was written",
 )
 lost_process = RunMachineError.wording(
     "the process of rank {rank} on {host} lost the others: {reason}",
@@ -28,6 +27,7 @@ batch_too_small = RunError.wording(
     "a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
 )
 no_graphs = RunError.wording("this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
+no_shard = RunError.wording("this run cannot divide its weights: {reason}", "{remedy}")
 no_steps_to_repeat = RunError.wording(
     "`--remat` has no effect: `{model}` has no `stack` or `repeat` whose steps could be computed again",
     "omit `--remat`; to save memory, lower `train.micro`",

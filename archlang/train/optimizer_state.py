@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from archlang.plugins import failure_of
+from archlang.train.record.divided import divided_like
 
 # What optimizers count for all weights of a group: steps, and the weights of the average of a schedule-free one.
 _COUNTS = ("k", "weight_sum", "lr_max")
@@ -26,7 +27,12 @@ def restore_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> N
     groups = [
         group | _counts(group, state.get("param_groups"), index) for index, group in enumerate(current["param_groups"])
     ]
-    optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    moments = {
+        index: {name: divided_like(moment, weights[index]) for name, moment in stored.items()}
+        for index, stored in state["state"].items()
+    }
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
 def restore_own_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:  # Any: torch's own

@@ -16,9 +16,10 @@ from archlang.errors.machine import needs_extra
 from archlang.plan.plan import BoundExtern
 from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
-from archlang.plugins.functions import PluginFunction
+from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
+from archlang.train.record.divided import is_divided
 from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
 
@@ -69,8 +70,9 @@ def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]
 _TORCH_NAMES = {"epsilon": "eps", "newton_schulz": "ns_steps"}
 # Optimizers whose scheduled numbers a CUDA graph can read from the device.
 _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
-# Optimizers that treat each number separately, so that the weights of several seeds may share a tensor.
-_STACKABLE = _CAPTURABLE | {"lion_pytorch:Lion"}
+# Optimizers that treat each number separately, so that the weights of several seeds may share a tensor, and several
+# processes a weight.
+_ELEMENTWISE = _CAPTURABLE | {"lion_pytorch:Lion"}
 
 
 def make_optimizer(
@@ -109,7 +111,8 @@ def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.P
         matrices = _without(weights, _without(weights, hidden_matrices(module)))
         return MuonWithAdamW(matrices, _without(weights, matrices), **arguments)
     if "fused" in inspect.signature(optimizer_class).parameters:
-        arguments["fused"] = precision != "16"
+        # torch divides no weights in its fused SGD.
+        arguments["fused"] = precision != "16" and not (optimizer_class is torch.optim.SGD and is_divided(weights[0]))
     optimizer: Optimizer = optimizer_class(weights, **arguments)
     if hasattr(optimizer, "train"):
         optimizer.train()
@@ -182,9 +185,9 @@ def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # A
     return arguments
 
 
-def is_stackable(train: BoundExtern) -> bool:
-    """Whether one optimizer can move the weights of several seeds."""
-    return train.python in _STACKABLE and not _sign_names(train)
+def is_elementwise(train: BoundExtern) -> bool:
+    """Whether one optimizer can move the weights of several seeds, and several optimizers a weight."""
+    return train.python in _ELEMENTWISE and not _sign_names(train)
 
 
 def is_capturable(train: BoundExtern) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -121,6 +122,8 @@ class Answers:
                 tallies[metric] = Tally(judged[metric], np.ones(len(split), dtype=np.int64))
             elif metric == "perplexity":
                 tallies[metric] = Tally(self.losses, self.counts, exponential=True)
+            elif metric == "bits_per_byte":
+                tallies[metric] = Tally(self.losses / math.log(2), split.notes["bytes"].values)
             else:
                 tallies[metric] = tally(metric, task.unit, split, self.predictions)
         for metric, scores in settings.own_scores(split, self.predictions).items():
@@ -147,7 +150,7 @@ def evaluate(
     Raises:
         Interrupted: `stopping()` became true."""
     answers, rule = Answers(split), loss_rule(task)
-    needs_losses = "perplexity" in task.metrics
+    needs_losses = not {"perplexity", "bits_per_byte"}.isdisjoint(task.metrics)
     batches = list(data.items_by_length(batch))
     losses, weights = np.zeros(len(batches)), np.zeros(len(batches))
     depths, has_depths = np.zeros(len(split)), np.zeros(1)

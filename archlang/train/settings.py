@@ -15,7 +15,7 @@ from torch import Tensor
 from archlang.graph.operations import LOSSES
 from archlang.plan.rules import EVALUATIONS, SHIPPED
 from archlang.plugins import Plugins
-from archlang.plugins.functions import PluginFunction
+from archlang.plugins.plugins import PluginFunction
 from archlang.resolve import library
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
 from archlang.tasks.kit.ragged import Reals

@@ -66,20 +66,19 @@ class EagerStep:
         run.optimizer.zero_grad(set_to_none=True)
         # The gradients of the processes are averaged, so each loss is multiplied by the number of processes.
         rank, processes = fabric.global_rank, fabric.world_size
-        # A batch, as the last of an epoch, may have fewer samples than there are processes: one computes for nothing.
-        has_share = rank < len(items)
-        own_items = items[rank::processes] if has_share else items[:1]
-        size = run.micro or len(items)
-        parts = [own_items[start : start + size] for start in range(0, len(own_items), size)]
+        own_items, size = items[rank::processes], run.micro or len(items)
+        # All processes compute as many parts, as sharded weights are gathered in each. A process may have no samples
+        # for its last part: it computes for nothing.
+        parts = [own_items[start : start + size] for start in range(0, -(-len(items) // processes), size)]
         if processes == 1 and len(parts) == 1:
-            return self._backward(run.data.batch(items))
+            return self._backward(run.batch(items))
         batch_weight = max(run.data.loss_count(items), 1)
         losses = []
         for index, part in enumerate(parts):
-            loss_share = has_share * run.data.loss_count(part) / batch_weight
-            sample_share = has_share * len(part) / len(items)
-            with fabric.no_backward_sync(run.model, enabled=processes > 1 and index + 1 < len(parts)):
-                batch = run.data.batch(part)
+            loss_share, sample_share = run.data.loss_count(part) / batch_weight, len(part) / len(items)
+            waits = processes > 1 and not run.is_sharded and index + 1 < len(parts)
+            with fabric.no_backward_sync(run.model, enabled=waits):
+                batch = run.batch(part if len(part) else items[:1])
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))
         loss = torch.stack(losses).sum()
         return run.mean_over_processes(loss) if processes > 1 else loss
@@ -99,7 +98,7 @@ class EagerStep:
             run.fabric.strategy.precision.unscale_gradients(run.optimizer.optimizer)
         norm = clip_gradients(run.weights, settings, clip_grad_norm_)
         run.optimizer.step()
-        return norm
+        return getattr(norm, "full_tensor", lambda: norm)()  # that of a sharded model is divided, too
 
 
 def set_rate(optimizer: Optimizer, settings: Settings, number: int, total: int) -> float:

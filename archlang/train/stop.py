@@ -14,7 +14,7 @@ from types import FrameType
 _HANGUP = getattr(signal, "SIGHUP", None)
 # submitit lets SLURM send it before the time limit of a job.
 TIME_LIMIT = getattr(signal, "SIGUSR2", signal.SIGTERM)
-_SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANGUP, TIME_LIMIT) if number is not None)
+SIGNALS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANGUP, TIME_LIMIT) if number is not None)
 # A terminal that closes sends SIGHUP twice: the shell to its jobs, and the system to the terminal's processes.
 _SECONDS_OF_ONE_HANGUP = 1.0
 
@@ -72,7 +72,7 @@ class Stop:
             elif number != _HANGUP or self.number != _HANGUP or time.monotonic() - asked_at > _SECONDS_OF_ONE_HANGUP:
                 _end(number, frame)
 
-        with _handling(_SIGNALS, ask):
+        with _handling(SIGNALS, ask):
             yield self
 
 
@@ -86,14 +86,14 @@ def terminating() -> Iterator[list[int]]:
         received.append(number)
         _end(number, frame)
 
-    with _handling([number for number in _SIGNALS if number != signal.SIGINT], end):
+    with _handling([number for number in SIGNALS if number != signal.SIGINT], end):
         yield received
 
 
 @contextmanager
 def keeping_handlers() -> Iterator[None]:
     """Restores how signals are handled at its end: a library that starts inside may set handlers of its own."""
-    with _handling(_SIGNALS, None):
+    with _handling(SIGNALS, None):
         yield
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,25 +21,28 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
+from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
-from archlang.train.data import Data, Sampler
+from archlang.train.data import Batch, Data, Sampler
 from archlang.train.deep_supervision import DeepSupervision
-from archlang.train.devices import peak_memory, random_state, reset_peak_memory, restore_random_state
+from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import schemas
 from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import Record
-from archlang.train.score import Interrupted, Score, evaluate
+from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.train.settings import Settings
+from archlang.train.sharding import gathered, shard
 from archlang.train.stop import Stop
 
 if TYPE_CHECKING:
@@ -48,6 +53,10 @@ _VALIDATION = ("iid", "valid")
 # What a run that is killed loses: the steps, or the time, since its last checkpoint.
 Interval = int | timedelta
 SAVED_EVERY = timedelta(minutes=15)
+# The gradients of a matrix product are two matrix products.
+FORWARD_AND_BACKWARD = 3
+# The FLOPs of a batch are counted for so many widths at most.
+_WIDTHS = 32
 # An evaluation may take long: if so much training is unsaved, it is saved before.
 _SECONDS_UNSAVED = 60.0
 
@@ -124,6 +133,7 @@ class Trainer:
         *,
         compiled: bool = False,
         remat: bool = False,
+        sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
     ) -> None:
@@ -132,6 +142,7 @@ class Trainer:
         Args:
             compiled: Let torch compile the bodies of loops.
             remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
+            sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
         if fabric.world_size > settings.batch and settings.batch_of == "samples":
@@ -147,11 +158,15 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
-        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         if compiled:
             compile_bodies(self.module)
         if remat and not rematerialize_bodies(self.module):
             raise mistakes.no_steps_to_repeat(plan.model)
+        self.is_sharded = sharded
+        for model in (self.module, test_module) if sharded else ():
+            if model is not None:
+                shard(model, fabric.device)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -167,15 +182,19 @@ class Trainer:
         )
         self.data = self._resident["train"]
         self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
-        self.checkpoints = Checkpoints(record.folder / "checkpoints")
+        group = torch.distributed.new_group(backend="gloo") if sharded else None
+        self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
         # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
         # generators that all of them share.
         self.random_at_start = random_state(fabric.device)
         self.get_state: Callable[[], dict[str, Any]] = dict  # Any: the states of the optimizer and of the generators
         self.progress = Progress()
-        self._save_interval, self._saved_step, self._saved_at = save, 0, time.monotonic()
+        self._save_interval, self._saved_at = save, time.monotonic()
+        self._saved_step: int | None = None
+        self._seconds_unsaved = 0.0
         self.has_ended = self.stopped = self._asked = False
-        self._asking: list[Tensor] = []
+        # Of each of the last steps: how many processes are asked to stop, and the seconds without a checkpoint.
+        self._signals: list[Tensor] = []
         self.error: RunError | None = None
         self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
@@ -185,8 +204,13 @@ class Trainer:
         reset_peak_memory(fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
-        # Since the last logged step: the seconds, and the numbers of steps, samples and tokens.
-        self._seconds, self._done = 0.0, np.zeros(3)
+        # Since the last logged step: the seconds, those of making batches, the numbers of steps, samples and tokens,
+        # and the samples by the width of their batch.
+        self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter[int]()
+        # Widths that differ by less than that of a grid cost the same.
+        self._width_grid = max(int(self.data.lengths.max(initial=1)) // _WIDTHS, 1)
+        self._flops = cache(lambda width: FORWARD_AND_BACKWARD * summarize(plan.graph, width).flops)
+        self._peak_flops = peak_flops(fabric.device, precision)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
         self.deep = None
@@ -205,18 +229,23 @@ class Trainer:
     # Several processes
 
     def is_stop_asked(self, stop: Stop) -> bool:
-        """Whether any process is asked to stop: all of them stop after the same step."""
+        """Whether any process is asked to stop: all of them stop, and save, after the same step."""
         self._asked = stop.asked
+        seconds = time.monotonic() - self._saved_at
         if self.fabric.world_size == 1:
+            self._seconds_unsaved = seconds
             return self._asked
         # Those of the step before the last: the host does not wait for the last one.
-        return len(self._asking) > 1 and bool(self._asking.pop(0) > 0)
+        asked, self._seconds_unsaved = self._signals.pop(0).tolist() if len(self._signals) > 1 else (0.0, 0.0)
+        return bool(asked)
 
     def mean_over_processes(self, loss: Tensor) -> Tensor:
-        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop."""
-        total = torch.stack([loss, torch.full_like(loss, self._asked)])
+        """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop, and how long
+        the first one has not saved."""
+        seconds = (time.monotonic() - self._saved_at) * self._leads
+        total = torch.stack([loss, torch.full_like(loss, self._asked), torch.full_like(loss, seconds)])
         torch.distributed.all_reduce(total)
-        self._asking.append(total[1])
+        self._signals.append(total[1:])
         return total[0] / self.fabric.world_size
 
     # Checkpoints
@@ -273,8 +302,8 @@ class Trainer:
 
     def is_save_due(self) -> bool:
         """Whether the steps since the last checkpoint are to be saved before another step or an evaluation."""
-        step, interval, seconds = self.progress.step, self._save_interval, time.monotonic() - self._saved_at
-        if step == self._saved_step:
+        step, interval, seconds = self.progress.step, self._save_interval, self._seconds_unsaved
+        if step in (0, self._saved_step):
             return False
         if self.is_evaluation_due() and seconds > _SECONDS_UNSAVED:
             return True
@@ -285,36 +314,44 @@ class Trainer:
 
         Raises:
             RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
+        begun = time.perf_counter()
         self._check_losses()
         progress = self.progress
-        if not all(bool(weight.isfinite().all()) for weight in self.weights):
+        diverged = torch.tensor(float(not all(map(_is_finite, self.weights))), device=self.fabric.device)
+        if self.fabric.all_reduce(diverged):  # the share of the processes
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         self._saved_step, self._saved_at = progress.step, time.monotonic()
-        if not self._leads:
+        for signal in self._signals:
+            signal[1] = 0  # which was measured before
+        if not (self._leads or self.is_sharded):
             return
-        sizes = self.record.sizes()
-        state = schemas.CheckpointState(
-            **self.get_state(),
-            precision=self.fabric.strategy.precision.state_dict(),
-            epoch=self.sampler.epoch,
-            position=self.sampler.position,
-            micro=self.micro,
-            evaluated=progress.evaluated,
-            history=tuple(progress.history),
-            sizes=sizes,
-            digests=self.record.digests(sizes),
-            step=progress.step,
-            trained=self._evaluated_weights.trained(),
-            carried=None if self.deep is None else self.deep.state(),
-        )
-        with self._evaluated_weights.placed():
+        sizes = self.record.sizes() if self._leads else {}
+        states = self.get_state()
+        with self._evaluated_weights.placed() as trained:
+            state = schemas.CheckpointState(
+                **states,
+                precision=self.fabric.strategy.precision.state_dict(),
+                epoch=self.sampler.epoch,
+                position=self.sampler.position,
+                micro=self.micro,
+                evaluated=progress.evaluated,
+                history=tuple(progress.history),
+                sizes=sizes,
+                digests=self.record.digests(sizes),
+                step=progress.step,
+                trained=trained,
+                carried=None if self.deep is None else self.deep.state(),
+            )
             self.checkpoints.save(progress.step, self.module, state, self._best_step())
+        if self._leads:
+            timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
+            self.record.append(schemas.TIMINGS, timing)
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""
-        # Only the first process writes checkpoints.
-        if not (self._leads and self.progress.step in self.checkpoints.steps()):
+        if self.progress.step != self._saved_step:
             self.save()
+        self.checkpoints.finish()
         self.has_ended = self.stopped = True
 
     def _last_checkpoint(self) -> int | None:
@@ -334,12 +371,14 @@ class Trainer:
             self._check_losses()
         # The speed of a step excludes evaluations.
         self._seconds += time.perf_counter() - begun
-        self._done += (1, len(items), self.data.lengths[items].sum())
+        lengths = self.data.lengths[items]
+        self._done += (1, len(items), lengths.sum())
+        self._widths[max(round(int(lengths.max(initial=1)) / self._width_grid), 1)] += len(items)
         speeds = self._done / max(self._seconds, 1e-9)
         if is_logged:
             if self._leads:
                 self._log(step, loss, norm, rate, speeds)
-            self._seconds, self._done = 0.0, np.zeros(3)
+            self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter()
         elif self._watcher.due():
             self._check_losses()
             self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
@@ -360,14 +399,27 @@ class Trainer:
             mean_depth=depth,
             losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
+        flops = None
+        if self.deep is None:  # its steps compute a part of the loop
+            total = sum(count * self._flops(width * self._width_grid) for width, count in self._widths.items())
+            flops = total / max(self._seconds, 1e-9)
         timing = schemas.StepTiming(
             step=step, time=time.time(), steps_per_second=speeds[0], samples_per_second=speeds[1],
-            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device),
+            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device), flops_per_second=flops,
+            peak_share=flops and self._peak_flops and flops / (self._peak_flops * self.fabric.world_size),
+            data_seconds=self.data_seconds,
         )  # fmt: skip
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
         self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """Returns a batch of the training data, and counts the time that this takes."""
+        begun = time.perf_counter()
+        batch = self.data.batch(items)
+        self.data_seconds += time.perf_counter() - begun
+        return batch
 
     def _depth(self) -> float | None:
         depth = self.module.mean_depth
@@ -423,32 +475,31 @@ class Trainer:
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
         self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
-    def score(self, split: str, stop: Stop) -> Score:
-        """Evaluates a split with the weights that the module holds.
+    def score(self, split: str, stop: Stop, written: int = 0) -> Score:
+        """Evaluates a split with the weights that the module holds, which write `written` of its answers.
 
         Raises:
             Interrupted: the run is asked to stop."""
         data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
-        return evaluate(
-            self.test_module(), data, self.splits[split], split, self.task,
-            settings=self.settings, stopping=lambda: stop.asked, processes=self.fabric.world_size,
-        )  # fmt: skip
-
-    def test_module(self) -> Architecture:
-        """Returns the module that is evaluated, with the weights of the module that is trained."""
-        if self.test_model is not self.module:
-            self.test_model.load_state_dict(self.module.state_dict())
-        return self.test_model
-
-    def _ranking(self) -> list[int]:
-        return ranking(self.progress.history, *self.settings.selecting)
+        module, items, processes = self.test_model, self.splits[split], self.fabric.world_size
+        if module is not self.module:
+            module.load_state_dict(self.module.state_dict())
+        with gathered(module):
+            score = evaluate(
+                module, data, items, split, self.task,
+                settings=self.settings, stopping=lambda: stop.asked, processes=processes,
+            )  # fmt: skip
+            return add_written(
+                score, module, items, self.task, self.fabric.device, written,
+                stopping=lambda: stop.asked, processes=processes,
+            )  # fmt: skip
 
     def _best_step(self) -> int | None:
-        return next(iter(self._ranking()), None)
+        return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)
 
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = self._ranking()
+        steps = ranking(self.progress.history, *self.settings.selecting)
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)
@@ -456,6 +507,13 @@ class Trainer:
             raise self.checkpoints.none_intact()
         checkpoint.load_into(self.module)
         return checkpoint.step
+
+
+def _is_finite(weight: Tensor) -> bool:
+    """Whether the rows of a weight that this process holds are finite. `isfinite` of each takes 20 times as long."""
+    rows = own_rows(weight.detach())
+    rows = torch.view_as_real(rows) if rows.is_complex() else rows
+    return not rows.numel() or bool(torch.stack(rows.aminmax()).isfinite().all())
 
 
 # The loop
@@ -508,6 +566,8 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
     begun = time.perf_counter()
     # Also of runs that have ended: a stacked step computes all of its runs.
     items = [trainer.sampler.next() for trainer in trainers]
+    for trainer in trainers:
+        trainer.data_seconds += time.perf_counter() - begun
     try:
         result = step.take(number, items)
     except CannotStack:

@@ -5,9 +5,7 @@ import math
 import pytest
 import torch
 
-from archlang.blocks.dropout import Dropout
-from archlang.blocks.noise import GumbelNoise, Noise, UniformNoise
-from archlang.blocks.step_counts import LogNormalPoisson, UniformSteps
+from archlang.blocks.noise import Dropout, GumbelNoise, LogNormalPoisson, Noise, UniformNoise, UniformSteps
 
 
 def test_noise_has_its_deviation_and_comes_from_the_generator_of_torch() -> None:

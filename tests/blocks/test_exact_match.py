@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
-from archlang.blocks.exact_match import ExactMatch
+from archlang.blocks.halting import ExactMatch
 from archlang.plan.check import check_text
 from archlang.tasks.kit.split import Form
 from archlang.train.data import Batch, Data

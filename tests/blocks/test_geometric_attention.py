@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.kernels.nearest_match import nearest_match
+from archlang.blocks import geometric_attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from tests.blocks.conftest import agree
 from tests.closeness import close
@@ -134,6 +135,34 @@ def test_dropout_is_on_the_keys_and_not_on_the_weights() -> None:
     possible = {round(weight, 9) for weight in torch.sigmoid(logits).tolist()}
     assert len(seen) > 20
     assert seen <= possible
+
+
+def test_large_weights_are_computed_for_some_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = geometric(normalised=True).double()
+    x = torch.randn(2, 20, 8, dtype=torch.float64, requires_grad=True)
+    mask = torch.arange(20) < torch.tensor([[20], [7]])
+    leaves = [x, *block.parameters()]
+    sizes: list[int] = []
+
+    def run() -> list[Tensor]:
+        def keep(tensor: Tensor) -> Tensor:
+            sizes.append(tensor.numel())
+            return tensor
+
+        sizes.clear()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            y = block(x, x, mask_m=mask)
+        gradients = torch.autograd.grad(y.square().sum(), leaves, create_graph=True)
+        penalty = sum((gradient.square().sum() for gradient in gradients), x.new_zeros(()))
+        return [y, *gradients, *torch.autograd.grad(penalty, leaves)]
+
+    whole = run()
+    assert max(sizes) >= 2 * 2 * 20 * 20
+    monkeypatch.setattr(geometric_attention, "_MOST_WEIGHTS", 400)
+    monkeypatch.setattr(geometric_attention, "_WEIGHTS_OF_A_BLOCK", 400)
+    for part, value in zip(run(), whole, strict=True):
+        torch.testing.assert_close(part, value, atol=1e-10, rtol=1e-10)
+    assert max(sizes) < 2 * 2 * 20 * 20
 
 
 def test_half_precision_on_a_cpu_keeps_single_precision_sums_for_short_sequences() -> None:

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.blocks.act import Act
-from archlang.blocks.bernoulli_halt import BernoulliHalt, Trials
-from archlang.blocks.halting import GlobalHalt, TokenHalt
+from archlang.blocks.halting import Act, BernoulliHalt, GlobalHalt, TokenHalt, Trials
 from tests.closeness import close, same_gradients
 from tests.shipped_models import load_page
 

@@ -6,12 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from archlang.blocks.dereference import Dereference
-from archlang.blocks.gate import Gate
-from archlang.blocks.linear import Linear
-from archlang.blocks.pointer_unit import DotScore
+from archlang.blocks.feedforward import Gate, Linear
+from archlang.blocks.pointer_unit import Dereference, DotScore, RelationalRead
 from archlang.blocks.recurrent import Lstm
-from archlang.blocks.relational_read import RelationalRead
 from tests.blocks.test_attention import attention
 from tests.blocks.test_geometric_attention import plain as geometric
 from tests.blocks.test_halting import act, global_halt

@@ -7,11 +7,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.addresses import Addresses
-from archlang.blocks.attentive_gru import AttentiveGru
-from archlang.blocks.dereference import Dereference
-from archlang.blocks.pointer_unit import CosineScore, DotScore, Pointer, PointerUnit
-from archlang.blocks.relational_read import CosineRead, DotRead, RelationalRead
+from archlang.blocks.pointer_unit import (
+    Addresses,
+    CosineRead,
+    CosineScore,
+    Dereference,
+    DotRead,
+    DotScore,
+    Pointer,
+    PointerUnit,
+    RelationalRead,
+)
+from archlang.blocks.recurrent import AttentiveGru
 from tests.blocks.conftest import agree, attended, gru_step
 
 REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])

@@ -10,8 +10,15 @@ import torch
 from torch import Tensor
 
 from archlang.backend.decode.block_cache import BlockCache
-from archlang.blocks.positions import AbsolutePositions, LearnedPositions, StartEnd, counted, sinusoid
-from archlang.blocks.rotary_positions import RotaryPositions, RotaryPositionsAt
+from archlang.blocks.positions import (
+    AbsolutePositions,
+    LearnedPositions,
+    RotaryPositions,
+    RotaryPositionsAt,
+    StartEnd,
+    counted,
+    sinusoid,
+)
 from tests.blocks.conftest import agree, wave
 from tests.closeness import same_gradients
 

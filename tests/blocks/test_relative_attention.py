@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.absrel_attention import AbsrelAttention
-from archlang.blocks.relative_attention import RelativeAttention
+from archlang.blocks.relative_attention import AbsrelAttention, RelativeAttention
 from tests.blocks.conftest import agree, attended, wave
 from tests.closeness import close
 

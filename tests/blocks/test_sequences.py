@@ -6,11 +6,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.chunks import Chunks
-from archlang.blocks.cumulative_sum import CumulativeSum
-from archlang.blocks.pooling import First, Last, Max, Mean, Min, Sum
-from archlang.blocks.sequences import Append, Expand, Gather, Indices, Pad, Shift, Slice
-from archlang.blocks.softmax import SoftmaxPositions
+from archlang.blocks.activations import SoftmaxPositions
+from archlang.blocks.sequences import (
+    Append,
+    Chunks,
+    CumulativeSum,
+    Expand,
+    First,
+    Gather,
+    Indices,
+    Last,
+    Max,
+    Mean,
+    Min,
+    Pad,
+    Shift,
+    Slice,
+    Sum,
+)
 from tests.blocks.conftest import agree
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])

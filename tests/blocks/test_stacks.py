@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from archlang.blocks.nondeterministic_stack import NondeterministicStack
-from archlang.blocks.stack_rnn import StackRnn
+from archlang.blocks.recurrent import NondeterministicStack, StackRnn
 from tests.blocks.conftest import agree
 from tests.closeness import same_gradients
 

@@ -8,11 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.embed import Embed
-from archlang.blocks.learned import Learned
-from archlang.blocks.one_hot import OneHot
-from archlang.blocks.unembed import Unembed
-from archlang.blocks.zeros import Zeros
+from archlang.blocks.embed import Embed, Learned, OneHot, Unembed, Zeros
 from tests.blocks.conftest import agree, by_vector
 
 embed = partial(Embed, d=6, init="normal", scaling="none", dropout=0.0, frozen=-1, frozen_start="drawn", vocab=9)

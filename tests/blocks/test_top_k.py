@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from archlang.blocks.top_k import TopK, TopKPositions
+from archlang.blocks.activations import TopK, TopKPositions
 
 
 def test_the_hard_choice_has_no_gradient() -> None:

@@ -9,20 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks import activations, features, group_norms
-from archlang.blocks import feature_reductions as reductions
-from archlang.blocks.comparisons import Equal, Greater
-from archlang.blocks.concat import Concat
-from archlang.blocks.copy_gate import CopyGate
-from archlang.blocks.detach import Detach
-from archlang.blocks.distance_buckets import DistanceBuckets
-from archlang.blocks.feedforward import Feedforward
-from archlang.blocks.gate import Gate
-from archlang.blocks.integer_arithmetic import IntegerArithmetic
-from archlang.blocks.linear import Linear
-from archlang.blocks.mlp import Mlp
-from archlang.blocks.norm import Norm
-from archlang.blocks.softmax import Softmax
+from archlang.blocks import activations, features
+from archlang.blocks.activations import CopyGate, Detach, DistanceBuckets, Equal, Greater, Softmax
+from archlang.blocks.features import Concat, IntegerArithmetic, Norm
+from archlang.blocks.feedforward import Feedforward, Gate, Linear, Mlp
 from archlang.plan.check import check_text
 from tests.blocks.conftest import agree, by_vector
 
@@ -32,7 +22,7 @@ feedforward = partial(
 )  # fmt: skip
 mlp = partial(Mlp, hidden=5, out=3, activation="relu", dropout=0.0, d=4)
 gate = partial(Gate, ff=5, dropout=0.0, init="torch", d=4)
-rms_norm = partial(group_norms.RmsNorm, epsilon=1e-3, d=6)
+rms_norm = partial(features.RmsNorm, epsilon=1e-3, d=6)
 
 Equation = Callable[..., Tensor]
 """of a block and of a vector for each input"""
@@ -124,9 +114,9 @@ SELECTIONS: list[tuple[nn.Module, list[int]]] = [
     (features.TileFeatures(times=2, d=6), [0, 1, 2, 3, 4, 5] * 2),
 ]
 REDUCTIONS: list[tuple[Callable[..., nn.Module], Callable[[Tensor], Tensor], tuple[int, ...]]] = [
-    (reductions.SumFeatures, lambda x: sum(x, torch.zeros(())), (1, 2)),
-    (reductions.ProductFeatures, lambda x: prod(x, start=torch.ones(())), (1, 3)),
-    (reductions.LengthFeatures, lambda x: sum(x * x, torch.zeros(())).sqrt(), (1, 2)),
+    (features.SumFeatures, lambda x: sum(x, torch.zeros(())), (1, 2)),
+    (features.ProductFeatures, lambda x: prod(x, start=torch.ones(())), (1, 3)),
+    (features.LengthFeatures, lambda x: sum(x * x, torch.zeros(())).sqrt(), (1, 2)),
 ]
 # A block, the widths of its inputs, and its equation.
 ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
@@ -139,7 +129,7 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
     "gate": (gate(), (4,), through(gelu, sigmoid)),
     "norm": (Norm(epsilon=1e-3, d=4), (4,), lambda block, x: centred(x) * block.weight + block.bias),
     "group norm": (
-        group_norms.GroupNorm(groups=2, epsilon=1e-3, d=6), (6,),
+        features.GroupNorm(groups=2, epsilon=1e-3, d=6), (6,),
         lambda block, x: in_groups(centred, 2)(block, x) * block.weight + block.bias,
     ),
     **{
@@ -155,7 +145,7 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
         lambda block, x: block.weight * in_groups(rooted, 2)(block, x),
     ),
     "unit norm": (
-        group_norms.UnitNorm(groups=2, epsilon=1e-12, d=6), (6,),
+        features.UnitNorm(groups=2, epsilon=1e-12, d=6), (6,),
         in_groups(lambda part: part / part.square().sum().sqrt(), 2),
     ),
     "softmax": (Softmax(d=3), (3,), lambda block, x: x.exp() / sum(x.exp(), torch.zeros(()))),
@@ -175,8 +165,8 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
         for groups in numbers
         for kind in (getattr(make, "__name__", ""),)
     },
-    "max": (reductions.MaxFeatures(d=3), (3,), lambda block, x: max(x)[None]),
-    "min": (reductions.MinFeatures(d=3), (3,), lambda block, x: min(x)[None]),
+    "max": (features.MaxFeatures(d=3), (3,), lambda block, x: max(x)[None]),
+    "min": (features.MinFeatures(d=3), (3,), lambda block, x: min(x)[None]),
     **{
         f"{operation} modulo {m}": (IntegerArithmetic(operation=operation, m=m), (m, m), of_pairs(function))
         for operation, function in PAIRS.items()
@@ -279,9 +269,9 @@ def test_a_closed_gate_copies_and_an_open_one_updates_bit_for_bit(dtype: torch.d
 @pytest.mark.parametrize(
     ("block", "x", "expected"),
     [
-        (reductions.ProductFeatures(groups=1, d=2), [[0.0, 0.0], [0.0, 3.0]], [[0.0, 0.0], [3.0, 0.0]]),
-        (reductions.LengthFeatures(groups=1, d=2), [[0.0, 0.0], [0.0, 3.0]], [[0.0, 0.0], [0.0, 1.0]]),
-        (group_norms.UnitNorm(groups=2, epsilon=1e-12, d=4), [[0.0] * 4], None),
+        (features.ProductFeatures(groups=1, d=2), [[0.0, 0.0], [0.0, 3.0]], [[0.0, 0.0], [3.0, 0.0]]),
+        (features.LengthFeatures(groups=1, d=2), [[0.0, 0.0], [0.0, 3.0]], [[0.0, 0.0], [0.0, 1.0]]),
+        (features.UnitNorm(groups=2, epsilon=1e-12, d=4), [[0.0] * 4], None),
     ],
 )
 def test_zeros_have_finite_gradients(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import BAD, BROKEN, GOOD, UGLY, Command
 
-PRETTY = "block layer(h: seq[n, d]) -> seq[n, d] {\n    # why\n    return norm(h)\n}\n"
+PRETTY = "block layer(h: seq[n, d]) -> seq[n, d] {   # why\n    return norm(h)\n}\n"
 
 
 def test_a_program_without_mistakes_ends_with_0(archlang: Command, folder: Path) -> None:

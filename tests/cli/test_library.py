@@ -9,7 +9,7 @@ from archlang.errors import codes
 from archlang.errors.source import Source
 from archlang.resolve import library
 from archlang.resolve.library import recipe_files
-from archlang.syntax.comments import first_sentence
+from archlang.syntax.documentation import first_sentence
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import signature_text
 from archlang.syntax.tree import Definition, Extern

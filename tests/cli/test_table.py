@@ -214,6 +214,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["--format", "word"], "is not one of"),
         (["tiny.arch", "--dry-run"], "takes one file, and `tiny.arch` is a second one"),
         (["tiny.arch", "--list"], "or with `--list` a folder"),
+        (["--together", "--devices", "2"], "`--together` and `--devices` exclude each other"),
         (["--list", "--only", "Tiny"], "`--list` and `--only` exclude each other"),
         (["--list", "--format", "latex"], "`--list` has no format latex"),
     ],
@@ -229,16 +230,23 @@ def test_a_wrong_option_is_an_error_before_anything_runs(
 
 def test_tune_prints_the_best_trial_as_a_valid_recipe(archlang: Command, folder: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed")
-    result = archlang("tune", "tiny.arch", "--trials", "2", "--device", "cpu", "--workers", "1", "--json")
+    options = ("--trials", "2", "--prune", "median", "--device", "cpu", "--workers", "1")
+    result = archlang("tune", "tiny.arch", *options, "--json")
     assert result.code == 0, result.err
     tuned = json.loads(result.out)
-    assert len(tuned["trials"]) == 2
+    assert [trial["pruned"] for trial in tuned["trials"]] == [False, False]
     assert tuned["trials"][0]["accuracy"] >= tuned["trials"][1]["accuracy"]
     model = PROGRAM[: PROGRAM.index("recipe tiny")]
     (folder / "best.arch").write_text(model + tuned["best"])
     assert archlang("check", "best.arch").code == 0
     printed = archlang("tune", "tiny.arch", "--trials", "0", "--device", "cpu")
     assert "recipe tiny {" in printed.out
+
+
+def test_tune_names_its_pruners(archlang: Command, folder: Path) -> None:
+    result = archlang("tune", "tiny.arch", "--prune", "mean")
+    assert result.code == 2
+    assert "one of median, hyperband" in " ".join(result.err.replace("│", " ").split())
 
 
 def test_tune_without_a_search_is_an_error(archlang: Command, folder: Path) -> None:

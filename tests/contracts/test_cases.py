@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from archlang.contracts import hold, library_blocks, program_blocks
-from archlang.contracts.cases import Case, cases, tables
+from archlang.contracts.cases import Case, cases
 
 
 @cache
 def cases_of(name: str) -> list[Case]:
     (block,) = library_blocks([name])
-    instances = tables(block)
-    assert isinstance(instances, dict)
-    return cases(block, instances)
+    return cases(block)
 
 
 def test_cases_cover_every_word_and_boolean() -> None:
@@ -44,22 +42,15 @@ def test_a_large_default_has_one_case() -> None:
     assert [case.instance.statics["hidden"] for case in cases_of("pointer_unit")].count(256) == 1
 
 
-def test_a_block_static_gets_an_instance_from_the_library() -> None:
-    for case in cases_of("unembed"):
-        (table,) = case.tables
-        assert table.block == "embed"
-        assert table.statics["d"] == case.sizes["d"]
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("f[by: int](x: seq[n, d]) -> seq[n, d] where by > 100", "the search found no statics and sizes"),
-        ("f[of: block](x: seq[n, d]) -> seq[n, of.nothing]", "no block of the library is a value for `of`"),
+        ("f[of: block](x: seq[n, d]) -> seq[n, of.nothing]", "`of` is a block"),
     ],
 )
 def test_a_block_without_cases_is_skipped_with_a_reason(text: str, reason: str, tmp_path: Path) -> None:
     file = tmp_path / "f.arch"
-    file.write_text(f'extern block {text} python "archlang.blocks.norm:Norm"\n')
+    file.write_text(f'extern block {text} python "archlang.blocks.features:Norm"\n')
     (block,) = program_blocks(file)
     assert all(verdict.skipped.startswith(reason) for verdict in hold(block))

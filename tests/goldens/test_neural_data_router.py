@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.blocks.act import Ledger
 from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
+from archlang.blocks.halting import Ledger
 from archlang.blocks.relative_attention import RelativeAttention
 from tests.goldens.golden import Calls, Golden, Program, Weights, close, page, pair, watch, watch_tallies
 

@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.blocks.pointer_unit import PointerUnit
-from archlang.blocks.relational_read import RelationalRead
+from archlang.blocks.pointer_unit import PointerUnit, RelationalRead
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
 from archlang.tasks.kit.ragged import Ragged

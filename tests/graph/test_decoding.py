@@ -34,6 +34,8 @@ ROWS = [
     ("s = scores[2](linear[d](h), linear[d](h))\n" + ATTEND.format("5 * tanh(s / 5)"), "16*n"),
     ("f = cumulative_sum(log(sigmoid(linear[2](h))))\n"
      "s = scores[2](linear[d](h), linear[d](h)) + outer_sum(f, -f)\n" + ATTEND.format("s"), "18*n + 2"),
+    ("y = scan v after b[3] in h { emit v + sum(b) }", "24"),
+    ("y = scan v after b in h { emit v + sum(b) }", "8*n"),
     ("y = h\nstack 3 { y <- y + attention[heads = 2, causal = true](y) }", "48*n"),
     ("y = h\nrepeat 2 { y <- attention[heads = 2, causal = true](y) }", "32*n"),
 ]  # fmt: skip

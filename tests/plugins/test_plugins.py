@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archlang.plugins import NO_PLUGINS, PluginError, Plugins
-from archlang.plugins.functions import PluginFunction
+from archlang.plugins.plugins import PluginFunction
 from archlang.train.stop import Terminated
 
 

@@ -60,19 +60,16 @@ def test_the_page_of_the_quick_recipes_has_the_recorded_numbers(title: str) -> N
     assert expected == {}
 
 
-PAGE = RESULTS / "papers.md"
-COMMANDS = re.findall(
-    r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/papers/runs)\n```\n\n(\|.*?)\n\n",
-    PAGE.read_text(encoding="utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+PAPERS, QUICK = ((RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick"))
+TABLE = r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/\w+/runs)\n```\n\n(\|.*?)\n\n"
+COMMANDS = re.findall(TABLE, PAPERS + QUICK, re.MULTILINE | re.DOTALL)
 
 
-def test_the_page_has_a_section_for_each_record() -> None:
-    assert len(COMMANDS) == PAGE.read_text(encoding="utf-8").count("\n## ") - 3
+def test_the_pages_have_a_section_for_each_record() -> None:
+    assert len(COMMANDS) == PAPERS.count("\n## ") - 3 + QUICK.count("\n## ") - len(SECTIONS) - 1
 
 
-@pytest.mark.parametrize(("command", "table"), COMMANDS, ids=[command.split("/")[-1] for command, _ in COMMANDS])
+@pytest.mark.parametrize(("command", "table"), COMMANDS, ids=[command.split()[2] for command, _ in COMMANDS])
 def test_a_measured_table_is_that_of_its_records(
     command: str, table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,10 +14,10 @@ from archlang.syntax.parser import read
 from archlang.train.runs import training
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
-FIELD, MIXED = (sorted((RECIPES / folder).glob("*.arch")) for folder in ("field", "mixed"))
+FIELD, MIXED, LANGUAGE = (sorted((RECIPES / folder).glob("*.arch")) for folder in ("field", "mixed", "language"))
 EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples" / "field").glob("*.arch"))
 # The largest number of lines of a page; a page of `field` has as many as it needs.
-LINES = {**dict.fromkeys(EXAMPLES, 30), **dict.fromkeys(MIXED, 60), **dict.fromkeys(FIELD, 1_000)}
+LINES = {**dict.fromkeys(EXAMPLES, 30), **dict.fromkeys((*MIXED, *LANGUAGE), 60), **dict.fromkeys(FIELD, 1_000)}
 # Settings that make a task small, where it has them.
 FEW = {"task.train_size": "40", "task.iid_size": "4", "task.valid_size": "4", "task.test_size": "4"}
 SMALL_TASK = {
@@ -48,7 +48,7 @@ def small(page: Path, recipe: str) -> dict[str, str]:
     return {path: value for path, value in settings.items() if path in plan.settings} | SHORT
 
 
-TRAINED = [*EXAMPLES, *(pytest.param(page, marks=pytest.mark.slow) for page in (*FIELD, *MIXED))]
+TRAINED = [*EXAMPLES, *LANGUAGE, *(pytest.param(page, marks=pytest.mark.slow) for page in (*FIELD, *MIXED))]
 
 
 @pytest.mark.parametrize("page", TRAINED, ids=name)

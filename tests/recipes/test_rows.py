@@ -11,7 +11,7 @@ from archlang.plan.from_file import plan_first_point, plan_table
 from archlang.plan.measures import is_group
 from archlang.plan.plan import Plan, TablePlan
 from archlang.plan.variations import read_table
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Row, Table
 from archlang.train.runs import training
 from archlang.train.runs.points import folder_name
@@ -96,9 +96,7 @@ def planned(page: Path, table: str) -> TablePlan:
 def first_point(page: Path, table: Table, row: Row, folder: Path) -> Plan:
     """Returns the plan of the first cell of a row, made small."""
     column, *_ = read_table(table, lambda mistake: None).columns
-    settings = {
-        setting.path.text: expression_text(setting.value) for setting in (*row.at, *column.at) if not is_group(setting)
-    }
+    settings = {setting.path.text: unparse(setting.value) for setting in (*row.at, *column.at) if not is_group(setting)}
     full = plan_first_point(loaded(page), row.recipe, settings)
     for instance in full.graph.instances.values():
         skip_without_extra(instance.block)

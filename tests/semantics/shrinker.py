@@ -1,16 +1,20 @@
 """Shrinks a failing program while the same property fails in the same way."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
-from typing import Any
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields
+from itertools import chain
 
-from archlang.errors.source import Source
+from archlang.errors import ProgramError
+from archlang.errors.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.parser import parse
-from archlang.syntax.printer import format_program
+from archlang.syntax.walk import children
 from tests.semantics.compiled import PATH
 from tests.semantics.failures import Failure, failures
 
+Edit = tuple[Span, str]
 # The most smaller programs to try.
 ATTEMPTS = 1_500
 
@@ -40,72 +44,55 @@ def _fails_alike(text: str, seed: int, failure: Failure) -> bool:
 def _smaller(text: str) -> Iterator[str]:
     """Yields the program after each possible edit, the largest cuts first."""
     program = parse(Source(PATH, text))
-    for edited in _edits_of_program(program):
-        try:
-            yield format_program(edited)
-        except Exception:  # an edit that leaves no valid tree, such as a call without a callee
-            continue
+    edits = [(item.span, "") for item in program.items]
+    for span, replacement in chain(edits, *map(_edits, program.items)):
+        smaller = text[: span.start] + replacement + text[span.end :]
+        with suppress(ProgramError):
+            parse(Source(PATH, smaller))
+            yield smaller
 
 
-def _edits_of_program(program: tree.Program) -> Iterator[tree.Program]:
-    items = program.items
-    for index in range(len(items)):
-        yield replace(program, items=(*items[:index], *items[index + 1 :]))
-    for index, item in enumerate(items):
-        for edited in _edits(item):
-            yield replace(program, items=(*items[:index], edited, *items[index + 1 :]))
-
-
-def _edits(node: Any) -> Iterator[Any]:  # Any: dataclasses.replace takes what a field holds
-    """Yields a node after each edit of itself, then of its parts."""
+def _edits(node: tree.Node) -> Iterator[Edit]:
+    """Yields the edits of a node, then those of its parts."""
     yield from _own_edits(node)
     for field in fields(node):
         value = getattr(node, field.name)
-        if isinstance(value, tree.Node):
-            for edited in _edits(value):
-                yield replace(node, **{field.name: edited})
-        elif isinstance(value, tuple) and value and all(isinstance(item, tree.Node) for item in value):
-            for index in range(len(value)):
-                yield replace(node, **{field.name: (*value[:index], *value[index + 1 :])})
-            for index, item in enumerate(value):
-                for edited in _edits(item):
-                    yield replace(node, **{field.name: (*value[:index], edited, *value[index + 1 :])})
-        if value is not None and field.name in ("mixture", "otherwise"):
-            yield replace(node, **{field.name: None})
+        if isinstance(value, tuple):
+            yield from ((_with_comma(part.span), "") for part in value if isinstance(part, tree.Node))
+    for child in children(node):
+        yield from _edits(child)
 
 
-def _own_edits(node: Any) -> Iterator[tree.Node]:  # Any: as above
+def _with_comma(span: Span) -> Span:
+    """Returns a span with the comma beside it."""
+    text = span.source.text
+    after, before = re.compile(r"\s*,").match(text, span.end), text[: span.start].rstrip()
+    if after is not None:
+        return Span(span.source, span.start, after.end())
+    return Span(span.source, len(before) - 1, span.end) if before.endswith(",") else span
+
+
+def _own_edits(node: tree.Node) -> Iterator[Edit]:
+    inner: tuple[tree.Node, ...] = ()
     match node:
-        case tree.Body(statements=statements):
-            for index, statement in enumerate(statements):
-                for inner in _unwrapped(statement):
-                    yield replace(node, statements=(*statements[:index], *inner, *statements[index + 1 :]))
-        case tree.Binary(left=left, right=right):
-            yield left
-            yield right
-        case tree.Unary(operand=operand):
-            yield operand
-        case tree.Conditional(then=then, otherwise=otherwise):
-            yield then
-            yield otherwise
-        case tree.Pipe(value=value):
-            yield value
-        case tree.Call(arguments=arguments) if arguments:
-            yield from arguments
-        case tree.Number(value=value):
-            for small in (0, 1, 2):
-                if value > small or value % 1:
-                    yield replace(node, value=small, text=str(small))
-
-
-def _unwrapped(statement: tree.Statement) -> Iterator[Sequence[tree.Statement]]:
-    """Yields the statements that may replace a compound statement."""
-    match statement:
         case tree.Repeat(body=body) | tree.Stack(body=body) | tree.Halting(body=body):
-            yield body.statements
+            yield node.span, body.span.text[1:-1]
+            yield node.span, f"repeat {node.count.span.text} {body.span.text}"
         case tree.If(then=then, otherwise=otherwise):
-            yield then.statements
+            yield node.span, then.span.text.strip("{}")
             if otherwise is not None:
-                yield otherwise.statements
-    if isinstance(statement, tree.Halting | tree.Stack):
-        yield (tree.Repeat(span=statement.span, count=statement.count, body=statement.body),)
+                yield node.span, otherwise.span.text.strip("{}")
+                yield Span(node.span.source, then.span.end, otherwise.span.end), ""
+        case tree.Binary(left=left, right=right):
+            inner = (left, right)
+        case tree.Unary(operand=operand):
+            inner = (operand,)
+        case tree.Conditional(then=then, otherwise=otherwise):
+            inner = (then, otherwise)
+        case tree.Pipe(value=value):
+            inner = (value,)
+        case tree.Call(arguments=arguments) if arguments:
+            inner = arguments
+        case tree.Number(value=value):
+            yield from ((node.span, str(small)) for small in (0, 1, 2) if value > small or value % 1)
+    yield from ((node.span, f"({each.span.text})") for each in inner)

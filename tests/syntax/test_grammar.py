@@ -12,7 +12,6 @@ import pytest
 
 from archlang.errors.source import Source
 from archlang.syntax import grammar as module
-from archlang.syntax.comments import Comments
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tokens import pattern
 from tests.sampling import one_in
@@ -76,7 +75,7 @@ def test_every_rule_has_a_builder() -> None:
     }
     passed_on |= {"disjunction", "conjunction", "negation", "comparison", "sum", "product", "negative"}
     passed_on |= {"static_argument", "spread"}
-    built = set(TreeBuilder(Source("empty.arch", ""), Comments("", [])).rules)
+    built = set(TreeBuilder(Source("empty.arch", "")).rules)
     assert {name for name in names if not name.startswith("__")} - built <= passed_on
     assert built <= names
 

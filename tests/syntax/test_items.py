@@ -3,7 +3,8 @@
 import pytest
 
 from archlang.errors.source import Source
-from archlang.syntax.parser import parse_tolerantly, read_tokens, split
+from archlang.syntax.parser import parse_tolerantly, read_tokens
+from archlang.syntax.units import items
 
 BEFORE = "block before(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n\n"
 AFTER = "## The last block.\nblock final(h: seq[n, d]) -> seq[n, d] {\n    return norm(h)\n}\n"
@@ -61,14 +62,14 @@ def test_a_name_that_is_the_word_of_an_item_can_begin_a_line(body: str) -> None:
 
 
 def test_a_text_is_divided_at_the_heads_of_items_alone() -> None:
-    items = (
+    parts = (
         BEFORE.rstrip() + "\n",
         "recipe r from s { }\n",
         "use archlang.models.ndr\n",
         'use "./a.arch" # beside\n',
         AFTER,
     )
-    assert heads("".join(items)) == [
+    assert heads("".join(parts)) == [
         "block before",
         "recipe r",
         "use archlang.models.ndr",
@@ -81,5 +82,5 @@ def test_a_text_is_divided_at_the_heads_of_items_alone() -> None:
 
 def heads(text: str) -> list[str]:
     """Returns the first two words of each item."""
-    _, code, comments = read_tokens(Source("p.arch", text))
-    return [" ".join(item.tokens[:2]) for item in split(code, comments)]
+    _, code = read_tokens(Source("p.arch", text))
+    return [" ".join(item[:2]) for item in items(code)]

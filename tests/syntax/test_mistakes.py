@@ -345,14 +345,3 @@ def test_an_operator_after_a_pipe_shows_both() -> None:
         "  |         --------- the pipe",
         "  help: write the pipe in parentheses: `(h |> relu) + …`",
     )
-
-
-def test_a_reason_without_words_is_a_mistake() -> None:
-    (mistake,) = mistakes('table t {\n    row "A" absent ""\n}\n')
-    assert mistake.message == "the reason after `absent` is empty"
-
-
-@pytest.mark.parametrize("line", ['row "" r', 'row " " absent "lost"', 'row "" claims 0.5', 'column "" test.f1'])
-def test_a_title_without_words_is_a_mistake(line: str) -> None:
-    (mistake,) = mistakes(f"table t {{\n    {line}\n}}\n")
-    assert (mistake.code, mistake.message) == ("E0101", f"the title of a `{line.split()[0]}` is empty")

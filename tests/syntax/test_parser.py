@@ -313,38 +313,25 @@ def test_use_names_a_library_file_or_a_path() -> None:
     assert file.path_span.text == '"./mine.arch"'
 
 
-def test_documentation_is_the_block_of_marked_lines_before_an_item() -> None:
-    text = "## The file.\n\n# why\n## One.\n##\n##Two.\nuse a  # beside\n"
-    (item,) = program(text).items
-    assert item.documentation == ("One.", "", "Two.")
-    assert item.leading == ("## The file.", "", "# why")
-    assert item.trailing == "# beside"
-
-
-def test_an_empty_line_can_follow_documentation() -> None:
-    (item,) = program("## The file.\n\nuse a").items
-    assert (item.documentation, item.apart, item.leading) == (("The file.",), True, ())
-
-
-def test_comments_belong_to_the_adjacent_statement() -> None:
-    nodes = statements("# one\n\n# two\na = f(x, # inside\n y) # beside\n\n# three\nb = a\n# last\n")
-    assert nodes[0].leading == ("# one", "", "# two", "# inside")
-    assert nodes[0].trailing == "# beside"
-    assert (nodes[1].leading, nodes[1].blank) == (("# three",), True)
-    (item,) = program("block b(h: s) -> s { a = h\n\n# last\n}").items
-    assert isinstance(item, tree.Definition)
-    assert item.body.closing == ("", "# last")
+@pytest.mark.parametrize(
+    ("above", "documentation"),
+    [
+        ("## The file.\n\n# why\n## One.\n##\n##Two.\n", ("One.", "", "Two.")),
+        ("## The file.\n\n", ("The file.",)),
+        ("## The file.\n# why\n\n", ()),
+        ("# why\n", ()),
+        ("use b ## One.\n", ()),
+        ("## One.\nuse b ", ()),
+    ],
+)
+def test_documentation_is_the_block_of_marked_lines_before_an_item(above: str, documentation: tuple[str, ...]) -> None:
+    assert program(f"{above}use a  ## beside\n").items[-1].documentation == documentation
 
 
 def test_comment_signs_inside_strings_are_text() -> None:
     node = expression('"a # b"  # c')
     assert isinstance(node, tree.String)
     assert node.value == "a # b"
-
-
-def test_comments_after_the_last_item_are_kept() -> None:
-    assert program("use a\n\n# one\n\n# two\n").closing == ("# one", "", "# two")
-    assert program("# only\n").closing == ("# only",)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\r\n ", "\ufeff", "# only a comment"])

@@ -9,7 +9,7 @@ from archlang.errors.edits import apply_edits
 from archlang.errors.log import MOST_ERRORS
 from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Extern, Missing, Table, Use
+from archlang.syntax.tree import Missing, Table, Use
 
 GOOD = "\nblock good(h: seq[n, d]) -> seq[n, d] {\n    return h\n}\n"
 
@@ -170,37 +170,6 @@ def test_a_loss_without_a_name_does_not_take_the_next_value() -> None:
     assert (mistake.span.text, mistake.span.line) == ("loss", 2)
     assert mistake.message == "expected a name, `<-` or `=` after `loss`, found the next line"
     assert readable_items(block("loss\na = norm(h)\nreturn a"))
-
-
-@pytest.mark.parametrize(
-    ("half", "sign", "missing"),
-    [
-        ("costs parameters =", "=", "a value"),
-        ("costs flops = 2 *  # so", "*", "a value"),
-        ("where", "where", "a value"),
-        ("where d > 1 and", "and", "a value"),
-        ("where not", "not", "a value"),
-        ("sizes a =", "=", "a value"),
-        ("maps key(x) =", "=", "a value"),
-        ("cuts evenly into", "into", "a value"),
-        ("depends on", "on", "a name"),
-        ("records", "records", "what is recorded"),
-        ("records gate =", "=", "a name"),
-        ("reads x", "x", "what is read of it"),
-    ],
-)
-@pytest.mark.parametrize(
-    "following", ["random in training when d > 1", "random in training", "random # so", "pure", "random when d > 1"]
-)
-def test_half_a_clause_does_not_take_the_next_one(half: str, sign: str, missing: str, following: str) -> None:
-    text = f'extern block b[d: int](x: s) -> s\n    {half}\n    {following}\n    python "a:B"\n'
-    (mistake,) = diagnostics(text)
-    assert (mistake.span.text, mistake.span.line) == (sign, 2)
-    assert mistake.message.startswith(f"expected {missing}")
-    program, _ = parse_tolerantly(Source("program.arch", text))
-    (item,) = program.items
-    assert isinstance(item, Extern)
-    assert (item.pure, len(item.caveats)) == ((True, 0) if following == "pure" else (False, 1))
 
 
 def test_statics_may_have_the_names_of_clauses() -> None:

@@ -49,6 +49,7 @@ SMALL: dict[str, dict[str, object]] = {
     "arithmetic": {"train_size": 220, "iid_size": 5},
     "mqar": {"train_size": 5, "valid_size": 5},
     "parity": {"train_size": 50},
+    "word_problem": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "modular_arithmetic": {"train_size": 50},
     "bucket_sort": {"train_size": 50},
     "stack_manipulation": {"train_size": 50},
@@ -96,7 +97,7 @@ def build(name: str, **statics: object) -> Task:
     module, _, attribute = signature(name).python.partition(":")
     task_class = getattr(importlib.import_module(module), attribute)
     # Without a path, which `where` requires, a task over files of the user's own knows its default splits.
-    is_without_file = name.startswith("file") and "path" not in statics
+    is_without_file = name.startswith(("file", "text")) and "path" not in statics
     task: Task = task_class.unchecked(**statics) if is_without_file else task_class(**statics)
     return task
 

@@ -50,6 +50,10 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         test_pairs=NUMBERS, power=st.floats(-0.5, 1.5),
     ),
     "parity": statics(**BY_LENGTH, begin_end=TRUTH),
+    "word_problem": statics(
+        group=st.sampled_from(["s3", "a4_x_z5", "z60"]), length=st.integers(0, 9), test_length=NUMBERS,
+        reveal=st.sampled_from(["every", "end"]),
+    ),
     "modular_arithmetic": statics(**BY_LENGTH, modulus=st.integers(0, 12), begin_end=TRUTH),
     "bucket_sort": statics(**BY_LENGTH, symbols=st.integers(0, 9)),
     "stack_manipulation": statics(**BY_LENGTH),

@@ -53,6 +53,8 @@ DIGESTS: dict[str, dict[str, str]] = {
     "dyck[test_size = 20, distinct = false]": {"test": "71076b3920032937"},
     "mqar[train_size = 20]": {"train": "06af9a944e5f8dc2"},
     "mqar[test_size = 5]": {"test": "599b9e02e649fb67"},
+    "word_problem[train_size = 50]": {"train": "ce7c340e18bd6c72"},
+    "word_problem[group = a4_x_z5, test_length = [9], test_size = 20]": {"test": "f5de8333fd88be84"},
     "parity[train_size = 50]": {"train": "1c7280a8a902be03"},
     "modular_arithmetic[train_size = 50]": {"train": "e4c86d66d66d0495"},
     "bucket_sort[valid_size = 50]": {"valid": "7fed9ea8eb6394ef"},

@@ -16,7 +16,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError
 from archlang.train.muon import MuonWithAdamW
-from archlang.train.optimizers import SignSGD, is_capturable, is_stackable, make_capturable, make_optimizer
+from archlang.train.optimizers import SignSGD, is_capturable, is_elementwise, make_capturable, make_optimizer
 from archlang.train.record.mistakes import RunError
 from archlang.train.step import EagerStep
 from tests.closeness import close
@@ -215,7 +215,7 @@ def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_
     moved = table.detach()[[0, 3]] - (1 - 0.5 * 0.1) * before[[0, 3]]
     close(moved.abs(), torch.full((2, 4), 0.5))
     assert bool((head != head_before).any())
-    assert not is_stackable(plan.train)
+    assert not is_elementwise(plan.train)
     assert not is_capturable(plan.train)
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -243,6 +243,13 @@ def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> Non
     assert measured.metrics["accuracy"] == pytest.approx(2 / 3)
     alone = score(POSITIONS.select([1]), unit=Unit.POSITION, metrics=("perplexity",))
     assert measured.result().groups["length"][2]["perplexity"] == pytest.approx(alone.metrics["perplexity"])
+
+
+def test_bits_per_byte_divide_the_bits_of_all_losses_by_the_bytes_of_the_items() -> None:
+    sizes = Ragged.table(np.arange(1, len(POSITIONS) + 1)[:, None])
+    measured = score(replace(POSITIONS, notes={"bytes": sizes}), unit=Unit.POSITION, metrics=("bits_per_byte",))
+    bits = measured.loss * 3 / math.log(2)
+    assert measured.metrics == {"bits_per_byte": pytest.approx(bits / sizes.values.sum())}
 
 
 def test_a_task_can_judge_predictions() -> None:

@@ -19,7 +19,7 @@ from archlang.plan.check import check_text
 from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError, Plugins
 from archlang.resolve import library
-from archlang.syntax.expression_text import expression_text
+from archlang.syntax.printer import unparse
 from archlang.tasks.kit.split import Form, Split
 from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
@@ -54,7 +54,7 @@ def test_the_documentation_lists_every_setting_with_its_default() -> None:
     page = (Path(archlang.__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `([\w.\[\]]+)` \|", page, flags=re.MULTILINE)
     statics = library.training_settings().signature.statics
-    assert rows == [(static.name, expression_text(static.default)) for static in statics if static.default is not None]
+    assert rows == [(static.name, unparse(static.default)) for static in statics if static.default is not None]
 
 
 @pytest.mark.parametrize("name", sorted(library.optimizer_names()))

@@ -12,7 +12,7 @@ import torch
 from torch.optim import AdamW
 
 from archlang.backend.runtime.stacking import is_stacked
-from archlang.blocks.pooling import Mean
+from archlang.blocks.sequences import Mean
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train.record.checkpoint import Checkpoints

@@ -12,7 +12,7 @@ from archlang.backend import mistakes
 from archlang.backend.decode.incremental import Extension
 from archlang.backend.decode.sampling import Choose
 from archlang.backend.lower.regions import PythonProgram
-from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, pad_empty_axes, sample_lengths
+from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths, sample_lengths
 from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.causality import horizon
 from archlang.graph.graph import Graph
@@ -76,10 +76,10 @@ def decode(
         )
     if lengths is not None and not inputs:
         raise mistakes.no_lengths(name, program.fields[target])
-    sizes = check_fields(name, inputs, fields)
-    others, checked_lengths = pad_empty_axes(inputs, fields, check_lengths(name, inputs, fields, lengths), sizes)
-    tokens = _first_tokens(module, others, begin)
-    values = [*others[:target], tokens, *others[target:]]
+    check_fields(name, inputs, fields)
+    checked_lengths = check_lengths(name, inputs, fields, lengths)
+    tokens = _first_tokens(module, fields, begin)
+    values = [*fields[:target], tokens, *fields[target:]]
     check_fields(name, program.inputs, values)
     if not tokens.shape[1]:
         raise mistakes.empty_begin(name, program.fields[target])

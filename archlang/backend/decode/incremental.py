@@ -396,12 +396,10 @@ class _Walk:
                     results = self._halting(name, loop, runtime, arguments, region_cache)
                 case Experts() if all(value.growth is Growth.FIXED for value in arguments[2:]):
                     results = self._experts(loop, runtime, arguments)
-                case PositionScan(before=None) if not _uses_results(node, runtime.carried):
+                case PositionScan() if not _uses_results(node, runtime.carried):
                     results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
             isinstance(runtime, ChunkScan)
-            and runtime.before is None
-            and not runtime.growing
             and arguments[0].growth is Growth.FULL
             and not _uses_results(node, runtime.carried)
         ):
@@ -500,20 +498,21 @@ class _Walk:
         walk = self._chunk_walks.setdefault(length, _Walk(self._program, length, self._horizons))
         carried, captured = runtime.carried, [value.data for value in fixed[runtime.carried :]]
         before = region_cache.carried.setdefault(name, [tuple(value.data for value in fixed[:carried])])
+        parts = runtime.with_before(arguments[0].data)
         emitted: list[Tensor] = []
         end = 0
-        for index, (chunk, mask) in enumerate(arguments[0].data):
+        for index, (chunk, *others) in enumerate(parts):
             begin, end = end, end + chunk.shape[1]
             if end > region_cache.seen:
-                values = [Value(Growth.NEW, chunk[:, max(region_cache.seen - begin, 0) :]), Value(Growth.FIXED, mask)]
-                values += [Value(Growth.FIXED, data) for data in (*before[index], *captured)]
+                values = [Value(Growth.NEW, chunk[:, max(region_cache.seen - begin, 0) :])]
+                values += [Value(Growth.FIXED, data) for data in (*others, *before[index], *captured)]
                 inner = region_cache.step(name, index)
                 (result,) = walk.region(loop.body, runtime.owner, values, inner, (carried,), chunk.shape[1])
                 if result.growth is not Growth.NEW:
                     return None
                 emitted.append(result.data)
-            if index + 1 == len(before) and index + 1 < len(arguments[0].data):
-                moved = runtime.body(runtime.owner, chunk, mask, *before[index], *captured)
+            if index + 1 == len(before) and index + 1 < len(parts):
+                moved = runtime.body(runtime.owner, chunk, *others, *before[index], *captured)
                 before.append(moved[:carried])
                 region_cache.inner.pop((name, index), None)
         return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
@@ -540,7 +539,11 @@ class _Walk:
         if any(mask is not None for mask in masks):  # they grow with their states, but are no results
             return None
         states = region_cache.carried.setdefault(name, [tuple(data[: runtime.carried])])
-        results = runtime(sequence.data, *states.pop(), *data[runtime.carried :])
+        earlier = region_cache.histories.get((name, 0))
+        results = runtime(sequence.data, *states.pop(), *data[runtime.carried :], earlier=earlier)
+        if runtime.before is not None:
+            known = region_cache.all_positions(name, 0, sequence)
+            region_cache.histories[name, 0] = known[:, -runtime.before :]
         results = results if isinstance(results, tuple) else (results,)
         states.append(results[:-1])
         return [*[Value(Growth.FULL, None)] * runtime.carried, Value(Growth.NEW, results[-1])]

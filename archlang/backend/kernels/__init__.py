@@ -1,1 +1,1 @@
-"""Fast implementations: torch's fused kernels, Triton on a GPU, few passes on a CPU. Each has a plain form."""
+"""Fast implementations: torch's fused kernels, and few passes on a CPU. Each has a plain form."""

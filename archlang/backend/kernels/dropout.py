@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.kernels.processor import is_large_on_cpu
+from archlang.backend.runtime.stacking import is_large_on_cpu
 
 LEAST = 1 << 13
 """The number of elements from which it is faster than torch."""

@@ -14,11 +14,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.kernels.derivatives import plain_gradients
-from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form
+from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form, plain_gradients
 
 # The number of keys up to which the fast form is faster; its work grows with the third power of the number.
-SHORT = 64
+_SHORT = 64
 
 
 def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Tensor, "*b n m"]:
@@ -73,14 +72,15 @@ def match_weights(
     """Returns `plain_weights` of the same arguments by the faster form."""
     # torch.compile traces the plain form, and transforms differentiate it.
     is_plain = torch.compiler.is_compiling() or needs_plain_form()
-    if is_plain or key.shape[2] > SHORT or query.device.type not in ("cpu", "cuda"):
+    if is_plain or key.shape[2] > _SHORT or query.device.type not in ("cpu", "cuda"):
         return plain_weights(query, key, sides, mask_m, offset, causal)
     # The sums need at least single precision.
     wide = torch.promote_types(query.dtype, torch.float32)
 
     def of_batch(query: Tensor, key: Tensor, sides: Tensor, mask: Tensor | None = None) -> Tensor:
         with torch.autocast(query.device.type, enabled=False):
-            weights: Tensor = _OfFewKeys.apply(query.to(wide), key.to(wide), sides.to(wide), mask, offset, causal)
+            wider = (tensor.to(wide) for tensor in (query, key, sides))
+            weights: Tensor = _OfFewKeys.apply(*wider, mask, offset, causal)  # type: ignore[no-untyped-call]
         return weights
 
     weights: Tensor = in_one_batch(of_batch, query, key, sides, *(() if mask_m is None else (mask_m,)))

@@ -12,8 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from archlang.backend.kernels.derivatives import plain_gradients
-from archlang.backend.runtime.stacking import needs_plain_form
+from archlang.backend.runtime.stacking import needs_plain_form, plain_gradients
 from archlang.errors import ErrorWithRemedy
 
 
@@ -54,7 +53,7 @@ def scaled_dot_product_attention(
     result = attend(query, key, value, attn_mask)
     if torch.compiler.is_compiling() or not _is_fused(result):
         return result
-    fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)
+    fused: Tensor = _Fused.apply(result, query, key, value, attn_mask, attend, dropout_p)  # type: ignore[no-untyped-call]  # torch's own
     return fused
 
 

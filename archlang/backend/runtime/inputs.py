@@ -1,4 +1,4 @@
-"""Checks the tensors that a model is called with, and gives a batch without positions one position of padding."""
+"""Checks the tensors that a model is called with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
@@ -55,13 +54,13 @@ def _size(dim: Dim) -> int | str | Dim:
 # Fields
 
 
-def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) -> dict[str, int]:
-    """Checks the values of fields. Returns the padded size of each length, by its name.
+def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) -> None:
+    """Checks the values of fields.
 
     Raises:
         TypeError: a field is no tensor, or has another dtype.
         ValueError: a shape or a token does not fit the type of a field."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = {}  # the padded size of each length
     sums: list[tuple[Field, Dim, int]] = []
     first: tuple[str, int, torch.device] | None = None
     for field, value in zip(fields, values, strict=True):
@@ -87,11 +86,8 @@ def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) 
                 raise mistakes.wrong_size(model, field.name, field.type, expected, size, is_length)
     for field, length, size in sums:
         # A sum of lengths can be checked only if each of them is the length of a field.
-        if length.names <= sizes.keys() and evaluate_length(length, sizes) != size:
-            raise mistakes.wrong_size(
-                model, field.name, field.type, evaluate_length(length, sizes), size, is_length=True
-            )
-    return sizes
+        if length.names <= sizes.keys() and (total := _evaluated(length, sizes)) != size:
+            raise mistakes.wrong_size(model, field.name, field.type, total, size, is_length=True)
 
 
 def _tensor(model: str, field: Field, value: object) -> Tensor:
@@ -108,8 +104,8 @@ def _tensor(model: str, field: Field, value: object) -> Tensor:
     return value
 
 
-def evaluate_length(length: Dim, sizes: Mapping[str, int]) -> int:
-    """Returns the value of a length, at least 0, for the sizes of its names."""
+def _evaluated(length: Dim, sizes: Mapping[str, int]) -> int:
+    """The value of a length, at least 0, for the sizes of its names."""
     value = length.substitute({name: Dim.of(size) for name, size in sizes.items()}).constant
     assert value is not None
     return max(0, value)
@@ -196,7 +192,7 @@ def sample_lengths(
     if tensor is None:
         raise mistakes.not_lengths(lengths, model, argument)
     if tensor.shape != samples.shape[:1]:
-        raise mistakes.wrong_lengths(model, argument, len(samples), tuple(tensor.shape))
+        raise mistakes.wrong_lengths(model, argument, len(samples), [*tensor.shape])
     largest = torch.iinfo(tensor.dtype).max if most is None else most
     check_range(tensor, least, largest, mistakes.wrong_length, model, argument, least, most)
     return tensor.to(samples.device)
@@ -223,47 +219,3 @@ def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Ten
             if owner != field.name:
                 difference = lengths[owner] - lengths[field.name]
                 check_range(difference, 0, 0, mistakes.different_lengths, model, str(field.length), owner, field.name)
-
-
-# Batches without positions
-
-
-def pad_empty_axes(
-    fields: Sequence[Field],
-    values: Sequence[Shaped[Tensor, "b *_"]],
-    lengths: Mapping[str, Int[Tensor, " b"]],
-    sizes: Mapping[str, int],
-) -> tuple[list[Shaped[Tensor, "b *_"]], dict[str, Int[Tensor, " b"]]]:
-    """Returns the fields, padded to one position where a length in `sizes` is 0, and the lengths of all samples, which
-    include those of the padded fields."""
-    padded_sizes = {name: max(1, size) for name, size in sizes.items()}
-    padded: list[Tensor] = []
-    lengths = dict(lengths)
-    for field, value in zip(fields, values, strict=True):
-        if not field.is_tensor:
-            padded.append(value)
-            continue
-        counts = value.shape[1:]
-        missing = [
-            _padded_size(size, padded_sizes, count) - count for size, count in zip(field.sizes, counts, strict=True)
-        ]
-        if field.length is not None and missing[0] and field.name not in lengths:
-            lengths[field.name] = value.new_full((len(value),), value.shape[1], dtype=torch.int64)
-        # torch pads the last axis first.
-        padded.append(F.pad(value, [end for size in reversed(missing) for end in (0, size)]) if any(missing) else value)
-    return padded, lengths
-
-
-def remove_padding(result: Shaped[Tensor, "b *_"], kind: Type, sizes: Mapping[str, int]) -> Shaped[Tensor, "b *_"]:
-    """Returns a result of a type, narrowed to the lengths that follow from `sizes`, those before padding."""
-    for axis, (dim, axis_kind) in enumerate(zip(kind.dims, kind.axes, strict=True), start=1):
-        if axis_kind is Axis.LENGTH and dim.names and dim.names <= sizes.keys():
-            result = result.narrow(axis, 0, min(result.shape[axis], evaluate_length(dim, sizes)))
-    return result
-
-
-def _padded_size(size: int | str | Dim, sizes: Mapping[str, int], count: int) -> int:
-    """The size of an axis of `count` positions after padding."""
-    if isinstance(size, str):
-        return sizes[size]
-    return evaluate_length(size, sizes) if isinstance(size, Dim) and size.names <= sizes.keys() else count

@@ -60,20 +60,6 @@ class ResultCheck:
         wrong = [(kind, shape) for kind, shape in shapes if shape is not None and not _fits(result, kind, shape)]
         if wrong and len(wrong) == len(shapes):
             raise mistakes.wrong_result(self.instance, *wrong[0], result)
-        if isinstance(result, Tensor) and result.is_floating_point():
-            expected = _precisions(block, arguments, result.device)
-            if expected and result.dtype not in expected:
-                raise mistakes.wrong_precision(self.instance, result.dtype, expected)
-
-
-def _precisions(block: nn.Module, arguments: Sequence[object], device: torch.device) -> list[torch.dtype]:
-    """Returns the floating-point types of the inputs; without any, those of the weights. Under autocast, also its type
-    and float32."""
-    values = [value for value in arguments if isinstance(value, Tensor) and value.is_floating_point()]
-    dtypes = {value.dtype: None for value in values or (*block.parameters(), *block.buffers())}
-    if dtypes and torch.is_autocast_enabled(device.type):
-        dtypes |= {torch.get_autocast_dtype(device.type): None, torch.float32: None}
-    return [dtype for dtype in dtypes if dtype.is_floating_point]
 
 
 def _expected_shape(call: CallTypes, arguments: Sequence[object]) -> list[int | None] | None:

@@ -227,11 +227,11 @@ class ChunkScan(Scan):
                 chunked = results.pop().transpose(1, 2)
                 results.append(chunked[place // length, place % length].transpose(0, 1))
             return self._outputs(results, extras)
-        steps = list(filled_parts(self._with_before(chunks)))
+        steps = list(filled_parts(self.with_before(chunks)))
         states, emitted, costs = self._run([step[1:] for step in steps], [step[0] for step in steps], values)
         return self._outputs([*states, *([torch.cat(emitted, 1)] if self.emits else [])], costs)
 
-    def _with_before(self, chunks: Sequence[Chunk]) -> Sequence[tuple[Any, ...]]:
+    def with_before(self, chunks: Sequence[Chunk]) -> Sequence[tuple[Any, ...]]:
         """Returns the arguments of the body that belong to each chunk."""
         if self.before is None:
             return chunks
@@ -246,7 +246,14 @@ class ChunkScan(Scan):
 class PositionScan(Scan):
     """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
 
-    def __call__(self, sequence: Float[Tensor, "b n d"], *values: Any, mask: Bool[Tensor, "b n"] | None = None) -> Any:
+    def __call__(
+        self,
+        sequence: Float[Tensor, "b n d"],
+        *values: Any,
+        mask: Bool[Tensor, "b n"] | None = None,
+        earlier: Float[Tensor, "b _k d"] | None = None,
+    ) -> Any:
+        """`earlier` are positions that only the body's `before` takes; with them, nothing is padding."""
         batch, length, width = sequence.shape
         if mask is not None and length:
             sequence = torch.where(mask[..., None], sequence, sequence[:, :1].detach())
@@ -261,7 +268,8 @@ class PositionScan(Scan):
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         if self.parallel is not None and length > 1 and is_plain():
             return self._at_once(self.parallel, sequence, values, mask)
-        windows = self._before(sequence, mask, range(sequence.shape[1]))
+        known = sequence if earlier is None else torch.cat((earlier, sequence), 1)
+        windows = self._before(known, mask, range(known.shape[1])[-sequence.shape[1] :])
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
         results, emitted, extras = self._run(parts, [None] * len(parts) if mask is None else mask.unbind(1), values)
         if not length:

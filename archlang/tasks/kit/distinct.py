@@ -14,6 +14,8 @@ from archlang.tasks.kit.split import Split, join_splits
 # The share of all items, by fingerprint, that a split may hold if `train` and `valid` have the same distribution and
 # `test` another one.
 SHARES = {"train": (0.0, 7 / 8), "valid": (7 / 8, 1.0), "test": (0.0, 1.0)}
+# The same if `test` may have their distribution, too.
+DISJOINT_SHARES = {"train": (0.0, 0.75), "valid": (0.75, 0.875), "test": (0.875, 1.0)}
 
 
 Fingerprints = npt.NDArray[np.uint64]

@@ -3,6 +3,8 @@ of texts, or the cells of puzzles."""
 
 from __future__ import annotations
 
+import glob
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
@@ -20,7 +22,17 @@ from archlang.tasks.kit.ragged import Ragged, Truths
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import NO_SPLIT, SPLITS, Corpus, Rows, Source, check_forms, one_label, rows_of
+from archlang.tasks.kit.user_files import (
+    NO_SPLIT,
+    SPLITS,
+    Corpus,
+    Rows,
+    Source,
+    check_forms,
+    files_of,
+    one_label,
+    rows_of,
+)
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -33,15 +45,26 @@ class FileTask(ShippedTask):
     path: str
     test: str
 
+    # Whether a file that is no table is one text, as `Source.documents` says.
+    documents = False
+
     @abstractmethod
     def columns(self) -> Mapping[str, Cut]:
         """Returns the columns to read, each with the function that cuts its text into words."""
 
     def files(self) -> tuple[str, ...]:
+        return tuple(file for path in self._paths() for file in files_of(path))
+
+    def _paths(self) -> tuple[str, ...]:
         return tuple(path for static in ("path", "valid", "test") if (path := getattr(self, static, "")))
 
     def check(self) -> None:
-        check_forms(self.name, self.files(), len(self.columns()))
+        # Documents have one column, whose tokenizer is not read here.
+        columns = 1 if self.documents else len(self.columns())
+        for path in self._paths():
+            # Folders are listed when they are read: an editor checks after each key.
+            if not (os.path.isdir(path) or glob.has_magic(path)):
+                check_forms(self.name, [path], columns, self.documents)
 
 
 class TextFileTask(FileTask):
@@ -112,7 +135,8 @@ class TextFileTask(FileTask):
         columns = self.columns()
         group = None if self.group == "none" else list(columns).index(self.group)
         has_places = path == self.path and any(self._shares.values())
-        return Source(self.name, path, tuple(columns.items()), self.header, group, has_places)
+        files = files_of(path)
+        return Source(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
 
     def _rows(self, split: str) -> tuple[Corpus, Truths]:
         """Returns the corpus that holds a split, and which of its rows are of the split.
@@ -126,15 +150,18 @@ class TextFileTask(FileTask):
             corpus = self._source(self.path).read()
             return corpus, corpus.splits == SPLITS.index(split)
         corpus = self._source(self.path).read()
+        return corpus, self._drawn(corpus, split)
+
+    def _drawn(self, corpus: Corpus, split: str) -> Truths:
         rest = np.ones(len(corpus.splits), dtype=np.bool_)
         place = corpus.places
         for other, share in self._shares.items():
             if share:
                 place = place - share
                 if other == split:
-                    return corpus, rest & (place < 0)
+                    return np.asarray(rest & (place < 0))
                 rest &= place >= 0
-        return corpus, rest
+        return rest
 
     # The vocabulary, the labels and the groups of the files, or those of a run
 
@@ -142,7 +169,7 @@ class TextFileTask(FileTask):
     def _facts(self) -> Facts:
         """The most frequent words and the labels of train, and the texts of the column `group` in all splits."""
         # Their keys open all files, so that a missing one is reported before another is read.
-        sources = [self._source(path).key() for path in self.files()]
+        sources = [self._source(path).key() for path in self._paths()]
         key = [sources, self.words, self.text_columns, self.label_column, self._shares]
         return entry(self.name, key, list, lambda _: self._find_facts()).facts
 
@@ -262,7 +289,7 @@ class LabelledFileTask(TextFileTask):
             else:
                 label = min(map(corpus.text, unknown))
                 reason = f"the label `{label}` is none of those of training: {listed(self.class_names)}"
-            raise mistakes.bad_line(corpus.line(rows.indices[row]), corpus.source.path, reason)
+            raise mistakes.bad_line(*corpus.line(rows.indices[row]), reason)
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, int]:
@@ -311,14 +338,15 @@ class PuzzleFileTask(FileTask):
         Raises:
             TaskError: the file is missing, a row is malformed, or puzzles have different sizes."""
         path, columns = self.test if split == "test" else self.path, list(self.columns())
-        count = sum(1 for _ in rows_of(self.name, path, columns))
+        files = files_of(path)
+        count = sum(1 for _ in rows_of(self.name, files, columns))
         # The splits of a file take its rows, in a random order, one split after another.
         order = RandomStream(self.name, "rows", seed).order(count)
         first = self.train_size if split == "valid" else 0
         chosen = set(order[first : first + self.size(split)].tolist())
         characters = "".join(numbers)
         puzzles, solutions, ratings = list[bytes](), list[bytes](), list[int]()
-        for index, (number, _, cells) in enumerate(rows_of(self.name, path, columns)):
+        for index, (line, _, cells) in enumerate(rows_of(self.name, files, columns)):
             if index not in chosen:
                 continue
             puzzle, solution, rating = ("".join(cell) for cell in (*cells, *["0"] * (3 - len(columns))))
@@ -331,7 +359,7 @@ class PuzzleFileTask(FileTask):
             if not reason and not rating.strip().isdecimal():
                 reason = "the rating is not a whole number"
             if reason:
-                raise mistakes.bad_line(number, path, reason)
+                raise mistakes.bad_line(*line, reason)
             puzzles.append(puzzle.encode())
             solutions.append(solution.encode())
             ratings.append(int(rating))

@@ -1,10 +1,13 @@
 """Lexicons: the words of a task, each with its token, and how texts are cut into them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +32,32 @@ def split_sentence(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
+def split_bytes(text: str) -> tuple[str, ...]:
+    """Returns the texts of the bytes of a text in UTF-8, which are all in `BYTES`."""
+    return tuple(map(BYTES.__getitem__, text.encode(errors="surrogatepass")))
+
+
+# The last three bytes are never in UTF-8.
+BYTES = tuple(chr(byte) if byte < 128 else f"<0x{byte:02X}>" for byte in range(253))
 Cut = Callable[[str], tuple[str, ...]]
-CUTS: Mapping[str, Cut] = {"words": split_words, "characters": tuple, "sentence": split_sentence}
+CUTS: Mapping[str, Cut] = {
+    "words": split_words, "characters": tuple, "sentence": split_sentence, "bytes": split_bytes,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TokenCut:
+    """Cuts a text into tokens, whose `texts` are known before: `encode` returns their indices [n]."""
+
+    name: str
+    texts: tuple[str, ...]
+    encode: Callable[[str], np.ndarray]
+
+    def __call__(self, text: str) -> Any:  # Any: an array in place of words
+        return self.encode(text)
+
+
+BYTE_CUT = TokenCut("bytes", BYTES, lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8))
 
 
 @dataclass(frozen=True)
@@ -79,9 +106,16 @@ class Numbers(dict[str, int]):
         self[word] = number = len(self)
         return number
 
+    @staticmethod
+    def of(words: Iterable[str]) -> Numbers:
+        """Returns the numbers of words in their order."""
+        return Numbers({word: number for number, word in enumerate(words)})
+
     def encode(self, texts: Sequence[Words]) -> Ragged:
-        """Returns texts as numbers of words; new words get the next numbers."""
+        """Returns texts as numbers of words; new words get the next numbers. What a `TokenCut` cuts has numbers."""
         offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
+        if isinstance(texts[0], np.ndarray):
+            return Ragged(np.concatenate(texts), offsets)
         return Ragged(np.fromiter(map(self.__getitem__, chain.from_iterable(texts)), np.int32, offsets[-1]), offsets)
 
 

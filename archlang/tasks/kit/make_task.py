@@ -159,6 +159,8 @@ def _faults(task: Task, split: object) -> Iterator[str]:
         yield from _faults_of_classes(task, split)
     if task.breakdown and task.breakdown not in split.groups:
         yield f"it has no group `{task.breakdown}`, by which results are broken down"
+    if "bits_per_byte" in task.metrics and "bytes" not in split.notes:
+        yield 'it has no `notes["bytes"]`, the number of bytes of each item, by which `bits_per_byte` divides'
 
 
 def _faults_of_classes(task: Task, split: Split) -> Iterator[str]:

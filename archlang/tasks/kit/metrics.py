@@ -20,6 +20,7 @@ MEANINGS = {
     "oracle_match": "share of answers that are correct as a whole, decoded to the length of the target",
     "f1": "overlap of answers with targets: the harmonic mean of precision and recall, averaged over items",
     "perplexity": "exponential of the mean cross entropy of scored positions; lower is better",
+    "bits_per_byte": "cross entropy of scored positions in bits, divided by the bytes of their text; lower is better",
     "squared_error": "mean squared error at scored positions; lower is better",
     "last_squared_error": "mean squared error at the last scored position of each sequence; lower is better",
 }
@@ -30,7 +31,7 @@ WRITTEN_METRICS = ("exact_match", "oracle_match")
 _COSTS = frozenset({"seconds", "memory"})
 _SQUARED_ERRORS = frozenset({"squared_error", "last_squared_error"})
 # Also no fractions: they are not shown in per cent.
-LOWER_IS_BETTER = frozenset({"perplexity", "loss"}) | _SQUARED_ERRORS | _COSTS
+LOWER_IS_BETTER = frozenset({"perplexity", "bits_per_byte", "loss"}) | _SQUARED_ERRORS | _COSTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +66,15 @@ def decimals(metric: str) -> int:
     """Returns how many decimals of a metric that is no fraction are shown."""
     if metric in _COSTS:
         return 1
-    return 4 if metric in _SQUARED_ERRORS else 2
+    return 4 if metric in _SQUARED_ERRORS else 3 if metric == "bits_per_byte" else 2
 
 
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:
     """Counts a metric over predictions: classes [N], spans [N, 2], or a class, a set or a row of numbers for each value
     of `split.targets`.
 
-    Perplexity is computed from losses, and a `JudgedTask` computes its own metrics; both are outside this function.
+    Perplexity and bits per byte are computed from losses, and a `JudgedTask` computes its own metrics; both are outside
+    this function.
 
     Raises:
         ValueError: there is no such metric."""

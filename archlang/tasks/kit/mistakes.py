@@ -1,8 +1,9 @@
 """The errors of tasks: their statics, their files, and users' own classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from archlang.errors import ErrorWithRemedy
+from archlang.errors.names import suggest
 
 
 class TaskError(ErrorWithRemedy):
@@ -83,19 +84,21 @@ no_file = TaskError.wording(
     "put the file of `{task}` there; a path is relative to the folder of the program",
 )
 no_tokenizer = TaskError.wording(
-    "{path} is no tokenizer of BERT: {reason}",
-    "name the `tokenizer.json` of a BERT, such as that of google-bert/bert-base-uncased",
+    "{path} is no tokenizer of {task}: {reason}",
+    "name a `tokenizer.json`; for `squad` that of a BERT, such as google-bert/bert-base-uncased",
 )
-unreadable_file = TaskError.wording(
-    "{path} cannot be read or decompressed", "check its permissions, and whether it is complete"
+no_match = TaskError.wording(
+    "no file matches {path}", "put the files of `{task}` there; a pattern is relative to the folder of the program"
+)
+link_outside = TaskError.wording(
+    "{path} is a link that leads out of {folder}", "name the folder of the file that it leads to"
+)
+different_forms = TaskError.wording(
+    "the files of {folder} are {forms}", "name those of one form by a pattern, such as `{folder}/*.csv`"
 )
 unknown_form = TaskError.wording(
-    "{path} is neither CSV, TSV nor JSONL, from which `{task}` reads its columns",
-    "save it as .csv, .tsv or .jsonl, optionally followed by .gz or .xz",
-)
-no_column = TaskError.wording(
-    "line {number} of {path}: the header has no column `{column}`",
-    "name the columns of the file in the recipe, as `archlang tasks {task}` describes",
+    "{path} is neither CSV, TSV, JSONL, Parquet nor Arrow, from which `{task}` reads its columns",
+    "save it as .csv, .tsv or .jsonl, optionally followed by .gz, .xz or .zst, or as .parquet, .arrow or .feather",
 )
 no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
@@ -114,6 +117,18 @@ too_many_labels = TaskError.wording(
     "labels = {size} is too small for {task}, whose training split has {required} different labels",
     "write labels = {required} or more",
 )
+
+
+def unreadable_file(path: str, line: int) -> TaskError:
+    place = f" after line {line}" if line else ""
+    return TaskError(
+        f"{path} cannot be read or decompressed{place}", "check its permissions, and whether it is complete"
+    )
+
+
+def no_column(task: str, path: str, number: int, column: str, names: Iterable[str]) -> TaskError:
+    remedy = f"name the columns of the file in the recipe, as `archlang tasks {task}` describes"
+    return TaskError(f"line {number} of {path}: there is no column `{column}`", suggest(column, names, remedy))
 
 
 def outside(task: str, static: str, value: int | float, low: int | float, high: int | float | None) -> TaskError:

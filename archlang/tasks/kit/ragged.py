@@ -72,10 +72,13 @@ class Ragged:
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)
         chosen = chosen.astype(np.int64)
-        lengths = self.lengths[chosen]
+        return self.slices(self.offsets[chosen], self.lengths[chosen])
+
+    def slices(self, starts: Integers, lengths: Integers) -> Ragged:
+        """Returns as sequences the values that begin at `starts` [N], of these lengths [N]."""
         offsets = offsets_of(lengths)
         # The index in `values` of each value of the result.
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[places], offsets)
 
 

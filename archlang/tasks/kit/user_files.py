@@ -1,4 +1,5 @@
-"""The texts of a user's own files: CSV, TSV, JSONL, and texts of one column, read once to numbers of words.
+"""The texts of a user's own files: CSV, TSV, JSONL, Parquet, Arrow, and texts of one column, read once to numbers of
+words.
 
 An error names the line. No message quotes the content of a file: a path may come from somebody else's run folder and
 may lead to a private file."""
@@ -6,9 +7,11 @@ may lead to a private file."""
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,24 +25,34 @@ import numpy.typing as npt
 from archlang.data.mistakes import DataError
 from archlang.data.stored import ENDINGS, Stored, digest_of, reading
 from archlang.disk.mistakes import RefusedFile
+from archlang.disk.readable import ReadableFolders, open_named
+from archlang.errors.machine import needs_extra
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import entry
-from archlang.tasks.kit.lexicon import Cut, Numbers, most_frequent
+from archlang.tasks.kit.lexicon import Cut, Numbers, TokenCut, most_frequent
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths
 from archlang.tasks.kit.split import Part, Parts
 
 Words = tuple[str, ...]
 Cell = str | Words
-Row = tuple[int, object, list[Cell]]
+# The number of a line, and its file.
+Line = tuple[int, str]
+Row = tuple[Line, object, list[Cell]]
+Records = Iterator[tuple[int, Mapping[str, object]]]
 
 SPLITS = ("train", "valid", "test")
 # The column that holds the split of a row, and the number of the split where there is no such column.
 SPLIT, NO_SPLIT = "split", len(SPLITS)
-FORMS = (".csv", ".tsv", ".jsonl", ".txt")
-_VERSION = 1
+# Those of pyarrow are binary, and compressed inside.
+_ARROW_FILE, _ARROW = b"ARROW1", (".parquet", ".arrow", ".feather")
+FORMS = (".csv", ".tsv", ".jsonl", ".txt", *_ARROW)
+_VERSION = 2
 # The rows that are read at a time, of at most so many characters; and the words of the rows that are encoded at a time.
 _ROWS, _WORDS = 1 << 8, 1 << 21
+# Also the characters of a cell of CSV, and the bytes of a Parquet file that are read at a time.
+_LARGEST_CELL, _BUFFER = 1 << 30, 1 << 20
+_DOCUMENT = 1 << 20
 
 
 def one_label(text: str) -> Words:
@@ -49,37 +62,45 @@ def one_label(text: str) -> Words:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, and what is read of it: `columns`, each with the function that cuts its text into words; the column with
-    the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the columns are the
-    first ones of the file. `task` is named in errors."""
+    """Files of one form, and what is read of them: `columns`, each with the function that cuts its text into words; the
+    column with the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the
+    columns are the first ones of a file. Of `documents`, every file that is no table is one. `task` is named in
+    errors."""
 
     task: str
-    path: str
+    files: tuple[str, ...]
     columns: tuple[tuple[str, Cut], ...]
     header: bool = True
     group: int | None = None
     has_places: bool = False
+    documents: bool = False
+
+    @property
+    def is_one_text(self) -> bool:
+        """Whether the files are one text, without a table."""
+        return self.documents and [_form(path, True)[0] for path in self.files] == [".txt"]
 
     def rows(self) -> Iterator[Row]:
-        """Yields the rows of the file, as `rows_of` does."""
-        return rows_of(self.task, self.path, [column for column, _ in self.columns], self.header)
+        """Yields the rows of the files, as `rows_of` does."""
+        return rows_of(self.task, self.files, [column for column, _ in self.columns], self.header, self.documents)
 
     def key(self) -> list[object]:
-        """Returns what the content of its corpus depends on, as JSON: not on the path.
+        """Returns what the content of its corpus depends on, as JSON: not on the paths.
 
         Raises:
-            TaskError: the file is missing or cannot be read."""
-        with _naming_file(self.task, self.path):
-            digest = str(digest_of(Stored(Path(self.path))))
-        columns = [[column, cut.__name__] for column, cut in self.columns]
-        return [_VERSION, digest, _form(self.path), columns, self.header, self.group, self.has_places]
+            TaskError: a file is missing or cannot be read."""
+        files = []
+        for path in self.files:
+            with _naming_file(self.task, path):
+                files.append([str(digest_of(Stored(Path(path)))), *_form(path, self.documents)])
+        columns = [[column, cut.name if isinstance(cut, TokenCut) else cut.__name__] for column, cut in self.columns]
+        return [_VERSION, files, columns, self.header, self.group, self.has_places, self.documents]
 
     def read(self) -> Corpus:
-        """Returns the corpus of the file, from the cache if the file has been read before.
+        """Returns the corpus of the files, from the cache if they have been read before.
 
         Raises:
-            TaskError: the file is missing, or a row is malformed."""
-        check_forms(self.task, [self.path], len(self.columns))
+            TaskError: a file is missing, or a row is malformed."""
         return _read(self, json.dumps(self.key()))
 
 
@@ -87,26 +108,28 @@ class Source:
 def _read(source: Source, key: str) -> Corpus:
     parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
     columns = tuple(parts[str(index)] for index in range(len(source.columns)))
-    return Corpus(source, columns, parts["splits"], parts.get("groups"), parts.get("places"), parts["words"])
+    groups, places, sizes = (parts.get(name) for name in ("groups", "places", "bytes"))
+    return Corpus(source, columns, parts["splits"], groups, places, sizes, parts["words"])
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """The N rows of a file. A column holds the numbers of the words of each row; `words` are the bytes of each word.
+    """The N rows of files. A column holds the numbers of the words of each row; `words` are the bytes of each word.
 
     `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
     `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
-    split; both are None if the source asks for none."""
+    split. `sizes` [N] are the bytes of documents. Each is None if the source asks for none."""
 
     source: Source
     columns: tuple[Ragged, ...]
     splits: Integers
-    groups: Any  # an array, or None: so is `places`
+    groups: Any  # an array, or None: so are the next two
     places: Any
+    sizes: Any
     words: Ragged
 
-    def line(self, row: int) -> int:
-        """Returns the number of the line of a row, counted from 1."""
+    def line(self, row: int) -> Line:
+        """Returns the number of the line of a row, counted from 1, and its file."""
         return next(islice(self.source.rows(), row, None))[0]
 
     def texts(self) -> Iterator[str]:
@@ -165,27 +188,31 @@ def _pieces(source: Source) -> Iterator[Parts]:
 
     Raises:
         TaskError: the file is missing, or a row is malformed."""
-    numbers = Numbers()
+    # Texts that are cut into tokens have the numbers of these.
+    numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
+    splits: Sequence[object] = ()
     for some in _some(source.rows()):
         lines, splits, cells = zip(*some, strict=True)
         for line, split in zip(lines, splits, strict=True):
             if split is not None and split not in SPLITS:
-                raise mistakes.bad_line(line, source.path, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
+                raise mistakes.bad_line(*line, f"`{SPLIT}` is none of {', '.join(SPLITS)}")
         numbers_of_splits = [NO_SPLIT if split is None else SPLITS.index(split) for split in splits]
         piece: dict[str, Part] = {"splits": np.array(numbers_of_splits, np.uint8)}
         for index, (column, cut) in enumerate(source.columns):
             texts = [cut(cell) if isinstance(cell, str) else cell for cell in (row[index] for row in cells)]
             for line, words in zip(lines, texts, strict=True):
-                if not words:
-                    raise mistakes.bad_line(line, source.path, f"`{column}` is empty")
+                if not len(words):
+                    raise mistakes.bad_line(*line, f"`{column}` is empty")
             piece[str(index)] = numbers.encode(texts)
             if index == source.group:
                 piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
                 piece["places"] = np.array([_place(words) for words in texts])
+        if source.documents:
+            piece["bytes"] = np.array([len(str(text).encode(errors="surrogatepass")) for (text,) in cells])
         yield piece
-    if not numbers:
-        raise mistakes.bad_line(1, source.path, "expected a line of data")
+    if not splits:
+        raise mistakes.bad_line(1, source.files[0], "expected a line of data")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
         yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
@@ -203,43 +230,134 @@ def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield some
 
 
-def _place(words: Words) -> float:
-    digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
+def _place(words: Words | np.ndarray) -> float:
+    if isinstance(words, np.ndarray):
+        digest = hashlib.sha256(words.tobytes()).digest()
+    else:
+        digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
-def check_forms(task: str, paths: Sequence[str], columns: int) -> None:
-    """Raises TaskError if the name of a file says that it cannot be read with so many columns."""
-    for path in paths:
-        if (form := _form(path)[0]) not in FORMS or (form == ".txt" and columns > 1):
-            raise mistakes.unknown_form(path, task)
-
-
-def _form(path: str) -> tuple[str, str]:
-    """Returns the suffix of a file, and the ending of its compression."""
-    ending = next((ending for ending in ENDINGS if ending and path.endswith(ending)), "")
-    return Path(path.removesuffix(ending)).suffix, ending
-
-
-def rows_of(task: str, path: str, columns: Sequence[str], header: bool = True) -> Iterator[Row]:
-    """Yields the number of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
+def files_of(path: str) -> tuple[str, ...]:
+    """Returns the files that a path names, sorted: itself, those of a folder, or those that match a pattern. If there
+    are none, returns the path, whose reading then fails.
 
     Raises:
-        TaskError: the file is missing or malformed."""
-    check_forms(task, [path], len(columns))
-    form, ending = _form(path)
+        TaskError: one of them is a link that leads out of the folder."""
+    if os.path.isfile(path):
+        return (path,)
+    folder, pattern = path, os.path.join(glob.escape(path), "*")
+    if not os.path.isdir(path):
+        folder = next(str(parent) for parent in Path(path).parents if not glob.has_magic(str(parent)))
+        pattern = path
+    files = sorted(filter(os.path.isfile, glob.iglob(pattern, recursive=True)))
+    inside = ReadableFolders((os.path.realpath(folder),))
+    for file in files:
+        if inside.find(file) is None:
+            raise mistakes.link_outside(file, folder)
+    return tuple(files) or (path,)
+
+
+def check_forms(task: str, paths: Sequence[str], columns: int, documents: bool = False) -> None:
+    """Raises TaskError if the names of files, those of one path, say that they cannot be read with so many columns."""
+    forms = {path: _form(path, documents) for path in paths}
+    for path, (form, ending) in forms.items():
+        is_binary = form in _ARROW and ending
+        # A folder may not be there yet.
+        if (form or os.path.exists(path)) and (form not in FORMS or is_binary or (form == ".txt" and columns > 1)):
+            raise mistakes.unknown_form(path, task)
+    if len(different := sorted({form for form, _ in forms.values()})) > 1:
+        raise mistakes.different_forms(os.path.dirname(paths[0]), " and ".join(different))
+
+
+def _form(path: str, documents: bool = False) -> tuple[str, str]:
+    """Returns the suffix of a file, and the ending of its compression. Of `documents`, all but tables are `.txt`."""
+    ending = next((ending for ending in ENDINGS if ending and path.endswith(ending)), "")
+    form = Path(path.removesuffix(ending)).suffix
+    return ".txt" if documents and form not in FORMS else form, ending
+
+
+def rows_of(
+    task: str, files: Sequence[str], columns: Sequence[str], header: bool = True, documents: bool = False
+) -> Iterator[Row]:
+    """Yields the line of each row, its cell in the column `split`, if there is one, and its cells in `columns`.
+
+    Raises:
+        TaskError: a file is missing or malformed."""
+    check_forms(task, files, len(columns), documents)
+    has_split: bool | None = None
+    for path in files:
+        for number, record in _records(task, path, columns, header, documents):
+            if has_split is None:
+                has_split = SPLIT in record
+            if has_split != (SPLIT in record):
+                raise mistakes.bad_line(number, path, f"either every line has a `{SPLIT}`, or no line has it")
+            cells = [_cell(task, path, number, record, column) for column in columns]
+            if documents:
+                cells = [cell if isinstance(cell, str) else " ".join(cell) for cell in cells]
+            # Unlike other texts, a document may be empty.
+            if not documents or any(cells):
+                yield (number, path), record.get(SPLIT), cells
+
+
+def _records(task: str, path: str, columns: Sequence[str], header: bool, documents: bool) -> Records:
+    """Yields the number of each row of a file, and its cells by column."""
+    form, ending = _form(path, documents)
+    if form in _ARROW:
+        return _arrow(task, path, columns)
     if form == ".csv":
-        records = _csv(task, path, ending)
-    else:
-        lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
-        if form == ".jsonl":
-            yield from _jsonl(path, lines, columns)
-            return
-        records = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
-    yield from _table(task, path, records, columns, header and form != ".txt")
+        return _table(task, path, _csv(task, path, ending), columns, header)
+    if documents and form == ".txt":
+        return _documents(columns[0], _lines(task, path, ending))
+    lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
+    if form == ".jsonl":
+        return _jsonl(path, lines)
+    rows = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
+    return _table(task, path, rows, columns, header and form != ".txt")
+
+
+def _documents(column: str, lines: Iterable[tuple[int, str]]) -> Records:
+    some, size, first = list[str](), 0, 1
+    for number, line in lines:
+        some.append(line)
+        size += len(line)
+        if size >= _DOCUMENT:
+            yield first, {column: "".join(some)}
+            some, size, first = [], 0, number + 1
+    yield first, {column: "".join(some)}
+
+
+def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
+    with needs_extra("parquet"):
+        import pyarrow
+        from pyarrow import ipc, parquet
+    number = 0
+    with _naming_file(task, path, lambda: number), open_named(path) as file:
+        try:
+            if _form(path)[0] == ".parquet":
+                source = parquet.ParquetFile(file, buffer_size=_BUFFER)
+                names = source.schema_arrow.names
+                batches = source.iter_batches(_ROWS, columns=[*columns, SPLIT], use_threads=False)
+            elif file.peek(len(_ARROW_FILE)).startswith(_ARROW_FILE):
+                source = ipc.open_file(file)
+                names, batches = source.schema.names, map(source.get_batch, range(source.num_record_batches))
+            else:
+                batches = ipc.open_stream(file)
+                names = batches.schema.names
+            _check_columns(task, path, 1, names, columns)
+            wanted = [column for column in dict.fromkeys((*columns, SPLIT)) if column in names]
+            for batch in batches:
+                batch.validate(full=True)  # as pyarrow reads outside of a damaged one
+                for first in range(0, batch.num_rows, _ROWS):
+                    for record in batch.select(wanted).slice(first, _ROWS).to_pylist():
+                        number += 1
+                        yield number, record
+        except (pyarrow.ArrowException, UnicodeDecodeError):
+            raise mistakes.unreadable_file(path, number) from None
 
 
 def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
+    previous_limit = csv.field_size_limit(_LARGEST_CELL)
     reader = csv.reader(line for _, line in _lines(task, path, ending))
     number = 1
     try:
@@ -249,46 +367,46 @@ def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
             number = reader.line_num + 1
     except csv.Error:
         raise mistakes.bad_line(number, path, "it is not a row of CSV") from None
+    finally:
+        csv.field_size_limit(previous_limit)
 
 
 def _table(
-    task: str, path: str, records: Iterator[tuple[int, list[str]]], columns: Sequence[str], header: bool
-) -> Iterator[Row]:
-    names, split_index, width = list(columns), None, 0
+    task: str, path: str, rows: Iterator[tuple[int, list[str]]], columns: Sequence[str], header: bool
+) -> Records:
+    names = list(columns)
     if header:
-        first = next(records, None)
+        first = next(rows, None)
         if first is None:
             raise mistakes.bad_line(1, path, "the file is empty; expected a header")
-        names, width = [name.strip() for name in first[1]], len(first[1])
-        for column in columns:
-            if column not in names:
-                raise mistakes.no_column(first[0], path, column, task)
-        for column in (*columns, SPLIT):
-            if names.count(column) > 1:
-                raise mistakes.bad_line(first[0], path, f"the header has several columns `{column}`")
-        split_index = names.index(SPLIT) if SPLIT in names else None
-    indices = [names.index(column) for column in columns]
-    for number, cells in records:
+        names = [name.strip() for name in first[1]]
+        _check_columns(task, path, first[0], names, columns)
+    width = len(names) if header else 0
+    for number, cells in rows:
         width = width or max(len(cells), len(columns))
         if len(cells) != width:
             raise mistakes.bad_line(number, path, f"expected {plural(width, 'column')}, found {len(cells)}")
-        yield number, None if split_index is None else cells[split_index], [cells[index] for index in indices]
+        yield number, dict(zip(names, cells, strict=header))
 
 
-def _jsonl(path: str, lines: Iterator[tuple[int, str]], columns: Sequence[str]) -> Iterator[Row]:
-    has_split: bool | None = None
+def _check_columns(task: str, path: str, number: int, names: Sequence[str], columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in names:
+            raise mistakes.no_column(task, path, number, column, names)
+    for column in (*columns, SPLIT):
+        if names.count(column) > 1:
+            raise mistakes.bad_line(number, path, f"the header has several columns `{column}`")
+
+
+def _jsonl(path: str, lines: Iterator[tuple[int, str]]) -> Records:
     for number, line in lines:
         try:
-            item = json.loads(line, object_pairs_hook=_object, parse_constant=int)  # NaN raises ValueError
+            record = json.loads(line, object_pairs_hook=_object, parse_constant=int)  # NaN raises ValueError
         except (ValueError, RecursionError):
-            item = None
-        if not isinstance(item, dict):
+            record = None
+        if not isinstance(record, dict):
             raise mistakes.bad_line(number, path, "expected a JSON object, with each name once")
-        if has_split is None:
-            has_split = SPLIT in item
-        if has_split != (SPLIT in item):
-            raise mistakes.bad_line(number, path, f"either every line has a `{SPLIT}`, or no line has it")
-        yield number, item.get(SPLIT), [_cell(path, number, item, column) for column in columns]
+        yield number, record
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -302,10 +420,10 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return item
 
 
-def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Cell:
-    match item.get(column):
+def _cell(task: str, path: str, number: int, record: Mapping[str, object], column: str) -> Cell:
+    match record.get(column):
         case None:
-            raise mistakes.bad_line(number, path, f"`{column}` is missing")
+            raise mistakes.no_column(task, path, number, column, record)
         case str(text):
             return text
         case bool() | int() | float() as value:
@@ -317,7 +435,8 @@ def _cell(path: str, number: int, item: Mapping[str, object], column: str) -> Ce
 
 def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     """Yields the lines with their numbers."""
-    with _naming_file(task, path), Stored(Path(path), ending).open() as stream:
+    number = 0
+    with _naming_file(task, path, lambda: number), Stored(Path(path), ending).open() as stream:
         for number, line in enumerate(stream, 1):
             try:
                 # Only line feeds end lines; str.splitlines would also break at U+2028 and others.
@@ -327,12 +446,12 @@ def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def _naming_file(task: str, path: str) -> Iterator[None]:
-    """Raises a TaskError that names the file if it cannot be read."""
+def _naming_file(task: str, path: str, line: Callable[[], int] = int) -> Iterator[None]:
+    """Raises a TaskError that names the file, and the last line before the damage, if it cannot be read."""
     try:
         with reading(Path(path)):
             yield
     except DataError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError | IsADirectoryError | RefusedFile):
-            raise mistakes.no_file(path, task) from None
-        raise mistakes.unreadable_file(path) from error
+            raise (mistakes.no_match if glob.has_magic(path) else mistakes.no_file)(path, task) from None
+        raise mistakes.unreadable_file(path, line()) from error

@@ -1,15 +1,19 @@
 """Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
 
+from __future__ import annotations
+
 import hashlib
+import json
 import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import safetensors
 import safetensors.torch
@@ -21,24 +25,12 @@ from archlang.disk.folder import Folder, open_path
 from archlang.disk.limits import LARGEST_JSON
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.record import mistakes
+from archlang.train.record.divided import Copies, Joined, divided_like
 from archlang.train.record.mistakes import disk_errors_as
 from archlang.train.record.reading import CHECKPOINTS, explain
 from archlang.train.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
 _FIRST_BYTES = b"PK\x03\x04"
-
-
-def stored_weights(module: nn.Module) -> dict[str, Tensor]:
-    """Returns the weights of a module as a file of safetensors holds them. Those that share memory, as tied layers in a
-    block of the user's own, are copied: the format has no other way to say so."""
-    weights: dict[str, Tensor] = {}
-    memory: set[int] = set()
-    for name, value in module.state_dict().items():
-        weight = value.detach().cpu().contiguous()
-        place = weight.untyped_storage().data_ptr()
-        weights[name] = weight.clone() if place in memory else weight
-        memory.add(place)
-    return weights
 
 
 def load_weights(path: str | Path) -> dict[str, Tensor]:
@@ -121,12 +113,13 @@ class Checkpoint:
 
     def load_into(self, module: nn.Module) -> None:
         """Loads the weights into a module."""
-        for name, weight in module.state_dict().items():
-            if name in self.weights and self.weights[name].dtype != weight.dtype:
-                reason = f"{name} is of {self.weights[name].dtype}, not {weight.dtype}"
-                raise mistakes.does_not_fit(self.folder, reason)
+        own, values = module.state_dict(), dict[str, Tensor]()
+        for name, value in self.weights.items():
+            if name in own and value.dtype != own[name].dtype:
+                raise mistakes.does_not_fit(self.folder, f"{name} is of {value.dtype}, not {own[name].dtype}")
+            values[name] = divided_like(value, own.get(name, value))
         try:
-            module.load_state_dict(dict(self.weights))
+            module.load_state_dict(values)
         except RuntimeError as error:
             raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
 
@@ -145,7 +138,7 @@ def read_earlier(folder: Path, step: int) -> Checkpoint:
 
 def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
     """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
-    weights = safetensors.torch.save(stored_weights(module))
+    weights = safetensors.torch.save(Copies().of(module.state_dict()))
     manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
     folder = f"{CHECKPOINTS}/{_name(step)}"
     return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
@@ -154,25 +147,92 @@ def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
 class Checkpoints:
     """The checkpoints of a run, in a folder of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, group: torch.distributed.ProcessGroup | None = None) -> None:
         """
         Args:
-            folder: Its parent, the run folder, must exist when a checkpoint is saved."""
+            folder: Its parent, the run folder, must exist when a checkpoint is saved.
+            group: The processes among which the model is divided."""
         self.folder = folder
+        self._group = group
         self._damages: dict[int, str] = {}
+        self._writing: Future[None] | None = None
+        self._copies = Copies()
 
     def save(self, step: int, module: nn.Module, state: CheckpointState, best: int | None) -> None:
-        """Writes the checkpoint of a step atomically, and removes all but the last two and that of the step `best`.
+        """Copies the weights and the state of a step, and writes their checkpoint atomically in a thread, which then
+        removes all but the last two and that of the step `best`. All processes of a divided model call it.
 
         Raises:
-            RunError: It cannot be written; existing checkpoints are unchanged."""
-        with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open(create=True) as folder:
+            RunError: The checkpoint before cannot be written; existing checkpoints are unchanged."""
+        self.finish()
+        values, writer = (
+            self._copies.of({"weights": module.state_dict(), "state": state.stored()}),
+            ThreadPoolExecutor(1),
+        )
+        self._writing = writer.submit(self._save, step, values, best)
+        writer.shutdown(wait=False)
+
+    def finish(self) -> None:
+        """Waits until the checkpoint is written that `save` has begun.
+
+        Raises:
+            RunError: It cannot be written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _save(self, step: int, values: Mapping[str, Any], best: int | None) -> None:  # Any: nested tensors
+        with disk_errors_as(mistakes.not_written, self.folder / _name(step)):
+            if self._group is not None and self._group.rank():
+                name, *_ = self._gather("")
+                with self._open() as folder, folder.folder(name) as unfinished:
+                    self._write_rows(unfinished)
+                return
+            with self._open(create=True) as folder:
+                with folder.new_folder(_name(step)) as unfinished:
+                    self._gather(unfinished.path.name)
+                    _write(unfinished, values, self._write_rows(unfinished))
+                _remove_old(folder, best)
+
+    def _write_rows(self, folder: Folder) -> tuple[str, ...]:
+        """Writes the rows of this process. Returns the digests of all processes; none if the model is not divided.
+
+        Raises:
+            OSError: A process cannot write its rows."""
+        if self._group is None:
+            return ()
+        written: str | OSError
+        name = _rows_name(self._group.rank(), self._group.size())
+        try:
+            with folder.create_file(name) as file:
+                _write_tensors(file, self._copies.rows)
+            written = _sha256(folder, name)
+        except OSError as error:
+            written = OSError(error.errno, error.strerror, name)
+        digests = self._gather(written)
+        for digest in digests:
+            if isinstance(digest, OSError):
+                raise digest
+        return tuple(digests)
+
+    def _gather(self, value: object) -> list[Any]:  # Any: what each process passes
+        """Returns the values of all processes, in a group of their own: they train meanwhile."""
+        if self._group is None:
+            return [value]
+        values: list[Any] = [None] * self._group.size()
+        torch.distributed.all_gather_object(values, value, group=self._group)
+        return values
+
+    def join(self, step: int) -> None:
+        """Writes the checkpoint of a step again, with all weights in one file, if the model was divided."""
+        with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open() as folder:
+            checkpoint = self.read(step)
             with folder.new_folder(_name(step)) as unfinished:
-                _write(unfinished, module, state)
-            _remove_old(folder, best)
+                _write(unfinished, Copies().of({"weights": checkpoint.weights, "state": checkpoint.state.stored()}))
 
     def steps(self) -> list[int]:
         """Returns the steps that have a checkpoint, in order."""
+        self.finish()
         with disk_errors_as(mistakes.not_read, self.folder):
             try:
                 with self._open() as folder:
@@ -211,6 +271,7 @@ class Checkpoints:
         Raises:
             RunMachineError: It cannot be read, as where memory is short.
             RunError: It is damaged."""
+        self.finish()
         path = self.folder / _name(step)
         with disk_errors_as(mistakes.not_read, path), self._open() as folder:
             try:
@@ -257,19 +318,44 @@ def _steps(folder: Folder) -> list[int]:
     return [step for step in steps if folder.has_folder(_name(step))]
 
 
-def _read(folder: Folder) -> tuple[dict[str, Tensor], CheckpointState | None]:
+def _read(folder: Folder) -> tuple[Mapping[str, Tensor], CheckpointState | None]:
     with _damage_of(folder.path / MANIFEST):
         manifest = ManifestRecord.model_validate_json(folder.read(MANIFEST, LARGEST_JSON))
     state = None
-    with folder.open_file(WEIGHTS) as weights:
-        _require_digest(folder, weights, WEIGHTS, manifest.weights)
-        if manifest.state is not None:
-            with folder.open_file(STATE) as file:
-                _require_digest(folder, file, STATE, manifest.state)
-                with _damage_of(folder.path / STATE):
-                    state = load_state(file)
-        with _damage_of(folder.path / WEIGHTS):
-            return load_weights(open_path(weights, folder.path / WEIGHTS)), state
+    if manifest.state is not None:
+        with folder.open_file(STATE) as file:
+            _require_digest(folder, file, STATE, manifest.state)
+            with _damage_of(folder.path / STATE):
+                state = load_state(file)
+    weights = _read_weights(folder, WEIGHTS, manifest.weights)
+    count = len(manifest.rows)
+    parts = [_read_weights(folder, _rows_name(rank, count), digest) for rank, digest in enumerate(manifest.rows)]
+    if not parts or state is None:
+        return weights, state
+    with _damage_of(folder.path):
+        return Joined(weights, parts, "/weights"), _with_rows(state, parts)
+
+
+def _read_weights(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
+    path = folder.path / name
+    with folder.open_file(name) as file:
+        _require_digest(folder, file, name, digest)
+        with _damage_of(path):
+            return load_weights(open_path(file, path))
+
+
+def _with_rows(state: CheckpointState, parts: Sequence[Mapping[str, Tensor]]) -> CheckpointState:
+    """Returns a state with the tensors of which each process has stored its rows."""
+    stored = state.optimizer.get("state")
+    if not isinstance(stored, Mapping) or not all(isinstance(kept, Mapping) for kept in stored.values()):
+        raise ValueError("the state of the optimizer has no rows")
+    moments = {index: Joined(kept, parts, f"/state/optimizer/state/{index}") for index, kept in stored.items()}
+    trained = None if state.trained is None else Joined(state.trained, parts, "/state/trained")
+    return state.model_copy(update={"optimizer": {**state.optimizer, "state": moments}, "trained": trained})
+
+
+def _rows_name(rank: int, processes: int) -> str:
+    return f"rows-{rank + 1}-of-{processes}.safetensors"
 
 
 def _require_digest(folder: Folder, file: BinaryIO, name: str, digest: str) -> None:
@@ -288,21 +374,39 @@ def _damage_of(path: Path) -> Iterator[None]:
         raise mistakes.damaged(path, str(error)) from error
 
 
-def _write(folder: Folder, module: nn.Module, state: CheckpointState) -> None:
+def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
+    """Writes a file of safetensors. The library's `save` copies all tensors while it holds Python's lock, which stops
+    the training, and its `save_file` takes no open file."""
+    # As the library does, so that each tensor is aligned.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
+    types = {dtype: name for name, dtype in safetensors.torch._TYPES.items()}
+    header, begin = {}, 0
+    for name, tensor in ordered:
+        end = begin + tensor.nbytes
+        header[name] = {"dtype": types[tensor.dtype], "shape": [*tensor.shape], "data_offsets": [begin, end]}
+        begin = end
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, tensor in ordered:
+        file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))  # type: ignore[arg-type]  # a buffer
+
+
+def _write(folder: Folder, values: Mapping[str, Any], rows: tuple[str, ...] = ()) -> None:  # Any: nested tensors
+    """Writes the files of a checkpoint; `rows` are the digests of those that are written already."""
     try:
-        weights = stored_weights(module)
         with folder.create_file(WEIGHTS) as file:
-            file.write(safetensors.torch.save(weights))
+            _write_tensors(file, values["weights"])
         with folder.create_file(STATE) as file:
-            torch.save(state.stored(), file)
-        manifest = ManifestRecord(weights=_sha256(folder, WEIGHTS), state=_sha256(folder, STATE))
-        with folder.create_file(MANIFEST) as file:
-            file.write(json_text(manifest).encode())
+            torch.save(values["state"], file)
     except RuntimeError as error:
         # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):
             raise error.__context__ from error
         raise
+    manifest = ManifestRecord(weights=_sha256(folder, WEIGHTS), state=_sha256(folder, STATE), rows=rows)
+    with folder.create_file(MANIFEST) as file:
+        file.write(json_text(manifest).encode())
 
 
 def _sha256(folder: Folder, name: str) -> str:

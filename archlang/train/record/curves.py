@@ -16,7 +16,7 @@ from archlang.disk.folder import Folder
 from archlang.errors.machine import needs_extra
 from archlang.errors.names import listed
 from archlang.plan.plan import Plan
-from archlang.plugins.functions import PluginFunction
+from archlang.plugins.plugins import PluginFunction
 from archlang.train.record import mistakes
 
 _VERSION = "brain.Event:2"

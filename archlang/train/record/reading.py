@@ -18,9 +18,8 @@ from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.errors import ProgramError
 from archlang.errors.source import Source
-from archlang.graph.graph import Graph, Region
+from archlang.graph.graph import Graph, Region, scope_of
 from archlang.graph.operations import OwnWeights, step_limit
-from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
 from archlang.plan.from_file import rebind
@@ -146,7 +145,8 @@ _METRICS = TypeAdapter[schemas.StepMetrics | schemas.EvaluationMetrics](
     ]
 )
 
-_TIMINGS = TypeAdapter[schemas.StepTiming | schemas.EvaluationTiming](schemas.StepTiming | schemas.EvaluationTiming)
+Timing = schemas.StepTiming | schemas.EvaluationTiming | schemas.SavingTiming
+_TIMINGS = TypeAdapter[Timing](Timing)
 
 Model = TypeVar("Model", bound=BaseModel)
 Run = TypeVar("Run", bound=schemas.ModelRecord)
@@ -238,7 +238,7 @@ def read_results(folder: Path) -> schemas.Results | None:
     return read_record(folder, schemas.RESULTS, schemas.Results) if has(folder, schemas.RESULTS) else None
 
 
-def parse_metrics(line: str) -> schemas.StepMetrics | schemas.EvaluationMetrics:
+def parse_metrics(line: str | bytes) -> schemas.StepMetrics | schemas.EvaluationMetrics:
     """Returns a line of `metrics.jsonl`.
 
     Raises:
@@ -246,26 +246,20 @@ def parse_metrics(line: str) -> schemas.StepMetrics | schemas.EvaluationMetrics:
     return _METRICS.validate_json(line)
 
 
-def complete_lines(folder: Path, name: str) -> list[str]:
-    """Returns the complete lines of a file: a running or killed process may have written half of the last."""
-    if not has(folder, name):
-        return []
-    text = read_text(folder, name)
-    return text[: text.rfind("\n") + 1].splitlines()
-
-
 def read_metrics(folder: Path) -> tuple[schemas.StepMetrics | schemas.EvaluationMetrics, ...]:
     """Returns the logged steps and evaluations of a run so far."""
     return tuple(_parsed(folder, schemas.METRICS, parse_metrics))
 
 
-def read_timings(folder: Path) -> tuple[schemas.StepTiming | schemas.EvaluationTiming, ...]:
-    """Returns the speeds and the durations of the evaluations of a run so far."""
+def read_timings(folder: Path) -> tuple[Timing, ...]:
+    """Returns the speeds and the durations of the evaluations and checkpoints of a run so far."""
     return tuple(_parsed(folder, schemas.TIMINGS, _TIMINGS.validate_json))
 
 
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
-    for number, line in enumerate(complete_lines(folder, name), 1):
+    text = read_text(folder, name) if has(folder, name) else ""
+    # A running or killed process may have written half of the last line.
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
             yield parse(line)
         except ValidationError as error:

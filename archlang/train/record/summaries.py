@@ -13,16 +13,19 @@ from archlang.plan.overrides import static_text
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
 from archlang.train.record.reading import (
+    CHECKPOINTS,
+    CURVES,
     LOCK,
-    complete_lines,
+    Timing,
     explain,
     is_saved,
     parse_metrics,
     read_record,
     read_results,
 )
-from archlang.train.record.run_folder import read_history
-from archlang.train.record.schemas import METRICS, RUN, Results, RunRecord
+from archlang.train.record.schemas import METRICS, RUN, EvaluationTiming, Results, RunRecord, SavingTiming, StepTiming
+
+_LONGEST_LINE = 1 << 16  # bytes of `metrics.jsonl`
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,22 @@ class RunSummary:
     state: str
     """`done`, `running` or `stopped`"""
     step: int
-    settings: dict[str, str]
-    """every static, as the language writes it"""
+    record: RunRecord
     results: Results | None
     size: int
     """bytes"""
-    history: tuple[str, ...] = ()
-    """with which software the run began, and with which other it was resumed"""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Every static, as the language writes it."""
+        return {name: static_text(value) for name, value in self.record.settings.items()}
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """With which software the run began, and with which other it was resumed."""
+        from archlang.train.record.run_folder import read_history  # imports torch
+
+        return read_history(self.folder)
 
     def json_value(self) -> dict[str, Any]:  # Any: JSON
         """Returns the summary as `archlang runs list --json` prints it."""
@@ -72,12 +84,10 @@ class DamagedRun:
 def summarize(folder: Path) -> RunSummary:
     """Returns the summary of a run folder."""
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
-    settings = {name: static_text(value) for name, value in run.settings.items()}
-    state = "running" if _is_locked(folder) else "done" if results is not None else "stopped"
-    return RunSummary(
-        folder, run.recipe, run.model, run.task.name, run.seed, state, _last_step(folder), settings, results,
-        _size(folder), read_history(folder),
-    )  # fmt: skip
+    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
+        state = "running" if opened.is_locked(LOCK) else "done" if results is not None else "stopped"
+        step, size = _last_step(opened), opened.total_size()
+    return RunSummary(folder, run.recipe, run.model, run.task.name, run.seed, state, step, run, results, size)
 
 
 def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
@@ -89,9 +99,11 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
     os.getcwd()
     if folder.exists() and not folder.is_dir():
         raise mistakes.not_a_folder(folder)
-    for path in sorted(folder.rglob(RUN)):
-        if not is_saved(path.parent):
-            yield _summary_or_damage(path.parent)
+    runs = []
+    for path, folders, files in os.walk(folder):
+        folders[:] = set(folders) - {CHECKPOINTS, CURVES}
+        runs += [Path(path)] if RUN in files and not is_saved(Path(path)) else []
+    yield from map(_summary_or_damage, sorted(runs))
 
 
 def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
@@ -101,6 +113,31 @@ def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
         return DamagedRun(folder, error.message, "unreadable")
     except mistakes.RunError as error:
         return DamagedRun(folder, error.message)
+
+
+def run_costs(timings: Sequence[Timing]) -> dict[str, float]:
+    """Returns what the record of a run says of its cost: `seconds_of_steps` with those of making batches,
+    `seconds_of_data`, `seconds_of_evaluation` and `seconds_of_saving`; the mean `samples_per_second`,
+    `tokens_per_second`, `flops_per_second` and `peak_share` of the steps; and the largest `memory` in bytes."""
+    lines = [line for line in timings if isinstance(line, StepTiming)]
+    starts = [0, *(line.step for line in lines)]
+    seconds = [
+        (line.step - start) / line.steps_per_second if line.steps_per_second else 0.0
+        for start, line in zip(starts, lines, strict=False)
+    ]
+    costs: dict[str, float | None] = {"seconds_of_steps": sum(seconds) if lines else None}
+    for name, values in (
+        ("seconds_of_data", [line.data_seconds for line in lines if line.data_seconds is not None]),
+        ("seconds_of_evaluation", [line.seconds for line in timings if isinstance(line, EvaluationTiming)]),
+        ("seconds_of_saving", [line.saving for line in timings if isinstance(line, SavingTiming)]),
+    ):
+        costs[name] = sum(values) if values else None
+    for name in ("samples_per_second", "tokens_per_second", "flops_per_second", "peak_share"):
+        pairs = [(getattr(line, name), time) for line, time in zip(lines, seconds, strict=True)]
+        known = [(value * time, time) for value, time in pairs if value is not None and time]
+        costs[name] = sum(amount for amount, _ in known) / sum(time for _, time in known) if known else None
+    costs["memory"] = max((line.memory for line in lines if line.memory is not None), default=None)
+    return {name: value for name, value in costs.items() if value is not None}
 
 
 def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
@@ -114,19 +151,14 @@ def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
     return {name: values for name, values in rows.items() if len(set(values)) > 1}
 
 
-def _last_step(folder: Path) -> int:
-    lines = complete_lines(folder, METRICS)
+def _last_step(folder: Folder) -> int:
+    if not folder.has(METRICS):
+        return 0
+    with folder.open_file(METRICS) as file:
+        # A listing of many runs reads no long file. A running or killed process may have written half of the last line.
+        file.seek(max(os.fstat(file.fileno()).st_size - _LONGEST_LINE, 0))
+        line = file.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
     try:
-        return parse_metrics(lines[-1]).step if lines else 0
+        return parse_metrics(line).step if line else 0
     except ValidationError as error:
-        raise mistakes.damaged(folder / METRICS, f"line {len(lines)}: {explain(error)}") from error
-
-
-def _is_locked(folder: Path) -> bool:
-    with disk_errors_as(mistakes.not_read, folder / LOCK), Folder.open(folder) as opened:
-        return opened.is_locked(LOCK)
-
-
-def _size(folder: Path) -> int:
-    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
-        return opened.total_size()
+        raise mistakes.damaged(folder.path / METRICS, f"the last line: {explain(error)}") from error

@@ -1,16 +1,18 @@
 """Engines that run points: processes of this machine, a Ray cluster, or SLURM jobs."""
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,14 +23,14 @@ from pebble import ProcessExpired, ProcessPool
 from archlang.errors.machine import first_line, needs_extra
 from archlang.errors.names import listed
 from archlang.train.runs import mistakes
-from archlang.train.runs.points import JOBS, Point, PointResult, run_point
+from archlang.train.runs.points import JOBS, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def make_engine(
-    name: str, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0
+    name: str, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0, devices: int = 1
 ) -> "Engine":
     """Returns the engine of a name.
 
@@ -36,13 +38,14 @@ def make_engine(
         workers: Points at a time; by default as many as the machine or the cluster has room for.
         options: An address of Ray, or parameters of SLURM.
         retries: How often a point that the machine has ended begins again, from its last checkpoint.
+        devices: Those of a point.
 
     Raises:
         RunError: There is no engine of that name, its package is not installed, or an option is unknown."""
     engines = {"local": LocalEngine, "ray": RayEngine, "slurm": SlurmEngine}
     if name not in engines:
         raise mistakes.unknown_engine(name, listed(tuple(engines)))
-    return engines[name](workers, options or {}, retries)
+    return engines[name](workers, options or {}, retries, devices)
 
 
 _SECONDS_BETWEEN_CHECKS = 0.5
@@ -51,60 +54,111 @@ _DEFAULT_JOBS = 8
 
 
 class _Lost(Exception):
-    """Why a job has ended without a result."""
+    """Why a job has ended without results."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Points that a process runs one after another, perhaps later on a cluster. Their time begins when the job does."""
+
+    points: Sequence[Point]
+    seconds: float | None
+    results: list[PointResult] = field(default_factory=list)
+
+    @staticmethod
+    def of(points: Sequence[Point]) -> "_Job":
+        deadline = points[0].deadline
+        return _Job(points, None if deadline is None else deadline - time.time())
+
+    def __call__(self) -> list[PointResult]:
+        stop = Stop()
+        deadline = None if self.seconds is None else time.time() + self.seconds
+        for point in self.points[len(self.results) :]:
+            if stop.number is None:  # a pruned run does not stop the others
+                stop = Stop()
+            run = replace(point, deadline=deadline)
+            self.results.append(PointResult(run, 0.0, stopped=True) if stop.asked else run_point(run, stop))
+            if stop.number == TIME_LIMIT and callable(signal.getsignal(TIME_LIMIT)):
+                os.kill(os.getpid(), TIME_LIMIT)  # now submitit, whose handler waited for the checkpoint
+        return self.results
+
+    def checkpoint(self) -> Any:
+        """Returns what submitit runs when it has queued a job again."""
+        import submitit
+
+        finished = [result for result in self.results if not result.stopped]
+        return submitit.helpers.DelayedSubmission(replace(self, results=finished))
 
 
 class Engine:
-    """Runs points, as many at a time as it has room for. Engines differ in how a point begins, and how its end is
-    known."""
+    """Runs jobs of one or several points, as many at a time as it has room for. Engines differ in how a job begins, and
+    how its end is known."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
-        self._workers, self._options, self._retries = workers, dict(options), retries
+    _points_per_job = 1
+
+    def __init__(
+        self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0, devices: int = 1
+    ) -> None:
+        self._workers, self._options, self._retries, self._devices = workers, dict(options), retries, devices
+        self._configure(workers, self._options, devices)
+
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
+        """Checks the options, and that what the engine needs is installed."""
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         """Yields how each point ended, in the order in which they end.
 
-        If the process of a point dies, the point ends with an error and the others continue. A point is taken from
-        `points` only when there is room for it. Once `stopping()` is true, no further points begin, and running ones
-        are asked to stop."""
+        If the process of a job dies, its unfinished points end with an error and the others continue. A point is taken
+        from `points` only when there is room for it. Once `stopping()` is true, no further points begin, and running
+        ones are asked to stop."""
         count = len(points) if isinstance(points, Sized) else None
         waiting, tries, stop_asked = iter(points), Counter[Path](), False
-        running: dict[Any, Point] = {}  # Any: the jobs of pebble, Ray and submitit have no common type
+        running: dict[Any, Sequence[Point]] = {}  # Any: the jobs of pebble, Ray and submitit have no common type
         with nullcontext(0) if count == 0 else self._working(count) as limit:
             while True:
                 if stopping() and not stop_asked:
                     stop_asked = True
                     self._stop(running)
-                while not stop_asked and len(running) < limit and (point := next(waiting, None)) is not None:
-                    running[self._begin(point)] = point
+                jobs: list[Sequence[Point]] = []
+                while not stop_asked and len(running) + len(jobs) < limit:
+                    if not (points_of_job := tuple(islice(waiting, self._points_per_job))):
+                        break
+                    jobs.append(points_of_job)
+                if jobs:
+                    running.update(zip(self._begin([_Job.of(points) for points in jobs]), jobs, strict=True))
                 if not running:
                     return
                 for job in self._ended(running):
-                    point = running.pop(job)
-                    try:
-                        result = replace(self._result(job), point=point)
-                    except _Lost as lost:
-                        error = "" if stop_asked else str(lost)
-                        result = PointResult(point, 0.0, stopped=stop_asked, error=error, is_of_machine=True)
-                    tries[point.folder] += 1
-                    is_of_machine = any(run.is_of_machine for run in result.per_run())
-                    if is_of_machine and tries[point.folder] <= self._retries and not stop_asked:
-                        running[self._begin(point)] = point
-                    else:
-                        yield result
+                    for result in self._results_of(job, running.pop(job), stop_asked):
+                        point = result.point
+                        tries[point.folder] += 1
+                        is_of_machine = any(run.is_of_machine for run in result.per_run())
+                        if is_of_machine and tries[point.folder] <= self._retries and not stop_asked:
+                            waiting = chain([point], waiting)
+                        else:
+                            yield result
+
+    def _results_of(self, job: Any, points: Sequence[Point], stop_asked: bool) -> Sequence[PointResult]:
+        try:
+            results = self._results(job)
+        except _Lost as lost:
+            error = "" if stop_asked else str(lost)
+            unfinished = PointResult(points[0], 0.0, stopped=stop_asked, error=error, is_of_machine=True)
+            results = [PointResult(point, 0.0) if point.is_finished() else unfinished for point in points]
+        return [replace(result, point=point) for result, point in zip(results, points, strict=True)]
 
     def _working(self, points: int | None) -> AbstractContextManager[int]:
         """Inside, points can run, as many at a time as the context is. `points` is their number, if it is known."""
         raise NotImplementedError
 
-    def _begin(self, point: Point) -> Any:
+    def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         raise NotImplementedError
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         """Returns the jobs that have ended; waits a moment if none has."""
         raise NotImplementedError
 
-    def _result(self, job: Any) -> PointResult:
+    def _results(self, job: Any) -> Sequence[PointResult]:
         """
         Raises:
             _Lost: the job has none."""
@@ -115,14 +169,14 @@ class Engine:
 
 
 class LocalEngine(Engine):
-    """As many processes as there are GPUs, or else cores. Each process starts once and runs one point after another."""
+    """As many processes as there are GPUs, or else cores, for the devices of a point. Each process starts once and runs
+    one point after another."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
-        super().__init__(workers, options, retries)
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         if options:
             raise mistakes.engine_option("local", next(iter(options)))
         self._gpus = torch.cuda.device_count()
-        self.workers = workers or self._gpus or _core_count()
+        self.workers = workers or max((self._gpus or _core_count()) // devices, 1)
 
     @contextmanager
     def _working(self, points: int | None) -> Iterator[int]:
@@ -131,7 +185,8 @@ class LocalEngine(Engine):
         threads = max(min(_core_count() // workers, torch.get_num_threads()), 1)
         # A forked process would inherit locks of threads that torch has started.
         context = multiprocessing.get_context("spawn")
-        pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=(threads, self._gpus))
+        arguments = (threads, self._gpus, self._devices)
+        pool: Any = ProcessPool(workers, context=context, initializer=_prepare_worker, initargs=arguments)
         self._pool = pool
         try:
             yield workers  # a point per process: a scheduled point cannot be taken back
@@ -140,18 +195,18 @@ class LocalEngine(Engine):
             pool.stop()
             pool.join()
 
-    def _begin(self, point: Point) -> Any:
-        return self._pool.schedule(_run_on_own_gpu, args=[point])
+    def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
+        return [self._pool.schedule(_run_on_own_gpu, args=[job]) for job in jobs]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         return wait(running, timeout=_SECONDS_BETWEEN_CHECKS, return_when=FIRST_COMPLETED).done
 
-    def _result(self, job: Any) -> PointResult:
+    def _results(self, job: Any) -> Sequence[PointResult]:
         try:
-            result: PointResult = job.result()
+            results: list[PointResult] = job.result()
         except ProcessExpired as error:
-            raise _Lost(_explain_death(error)) from error
-        return result
+            raise _Lost(explain_death("its process", error.exitcode)) from error
+        return results
 
     def _stop(self, running: Collection[Any]) -> None:
         for process in multiprocessing.active_children():
@@ -166,15 +221,19 @@ def _core_count() -> int:
         return os.cpu_count() or 1
 
 
-def _prepare_worker(threads: int, gpus: int) -> None:
-    """Gives a new process its share of the cores and a GPU, and ends it when its parent has ended."""
+def _prepare_worker(threads: int, gpus: int, devices: int) -> None:
+    """Gives a new process its share of the cores and its GPUs, and ends it when its parent has ended."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()  # Ctrl-C reaches only the parent, which then asks each process once.
     threading.Thread(target=_exit_with_parent, args=[os.getppid()], daemon=True).start()
     torch.set_num_threads(threads)
-    if gpus:
-        worker = multiprocessing.current_process()._identity[-1]  # counts from 1
-        torch.cuda.set_device((worker - 1) % gpus)
+    first = devices * (multiprocessing.current_process()._identity[-1] - 1)  # workers count from 1
+    if gpus and devices > 1:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus)))).split(",")
+        own = [visible[(first + index) % gpus] for index in range(min(devices, gpus))]
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)  # of its processes
+    elif gpus:
+        torch.cuda.set_device(first % gpus)
 
 
 def _exit_with_parent(parent: int) -> None:
@@ -184,41 +243,34 @@ def _exit_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _run_on_own_gpu(point: Point) -> PointResult:
-    if point.device == "auto" and torch.cuda.is_available():
-        point = replace(point, device=f"cuda:{torch.cuda.current_device()}")
-    return run_point(point)
-
-
-def _explain_death(error: ProcessExpired) -> str:
-    number = -error.exitcode if error.exitcode and error.exitcode < 0 else 0
-    try:
-        reason = f"killed by {signal.Signals(number).name}" if number else f"exit code {error.exitcode}"
-    except ValueError:
-        reason = f"exit code {error.exitcode}"
-    return f"its process died ({reason}); rerun the command to resume from its last checkpoint"
+def _run_on_own_gpu(job: _Job) -> list[PointResult]:
+    if torch.cuda.is_available() and job.points[0].devices == 1:
+        own = f"cuda:{torch.cuda.current_device()}"
+        points = [replace(point, device=own if point.device == "auto" else point.device) for point in job.points]
+        job = replace(job, points=points)
+    return job()
 
 
 class RayEngine(Engine):
-    """Each point is a task of Ray."""
+    """Each point is a task of Ray, whose processes run one task after another."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """
         Args:
             options: `address` of a cluster whose machines share the folder of the table; without it Ray starts on this
-                machine. `cpus` and `gpus` that a run needs.
+                machine. `cpus` and `gpus` of each device of a run: one core, and one GPU if the cluster has some.
 
         Raises:
             MachineError: Ray is not installed.
             RunError: an option is unknown or not a number."""
-        super().__init__(workers, options, retries)
         with needs_extra("ray"):
             import ray
         self._ray: Any = ray  # Any: Ray is hardly typed
         for unknown in sorted(options.keys() - {"address", "cpus", "gpus"}):
             raise mistakes.engine_option("ray", unknown)
         try:
-            self._cpus, self._gpus = float(options.get("cpus", "1")), float(options.get("gpus", "0"))
+            self._cpus = devices * float(options.get("cpus", "1"))
+            self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
         except ValueError:
             raise mistakes.engine_option("ray", "cpus") from None
 
@@ -229,61 +281,39 @@ class RayEngine(Engine):
         if is_own:
             with keeping_handlers():  # Ray's own would abort this process
                 address = self._options.get("address")
+                cores = self._workers * self._cpus if self._workers else max(_core_count(), self._cpus)
                 ray.init(
-                    address=address, num_cpus=None if address else self._workers, include_dashboard=False,
+                    address=address, num_cpus=None if address else math.ceil(cores), include_dashboard=False,
                     logging_level=logging.ERROR, log_to_driver=False,
                 )  # fmt: skip
-        cores = dict(ray.cluster_resources()).get("CPU", 1)
+        resources = dict(ray.cluster_resources())
+        self._has_gpus = "GPU" in resources
         try:
-            yield self._workers or max(int(cores / max(self._cpus, 1e-9)), 1)
+            yield self._workers or max(int(resources.get("CPU", 1) / max(self._cpus, 1e-9)), 1)
         finally:
             if is_own:
                 ray.shutdown()
 
-    def _begin(self, point: Point) -> Any:
-        task = self._ray.remote(num_cpus=self._cpus, num_gpus=self._gpus, max_retries=0)(_QueuedPoint.__call__)
-        return task.remote(_QueuedPoint.of(point))
+    def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
+        has_gpu = self._has_gpus and jobs[0].points[0].device != "cpu"
+        gpus = self._devices * has_gpu if self._gpus is None else self._gpus
+        task = self._ray.remote(num_cpus=self._cpus, num_gpus=gpus, max_retries=0)(_Job.__call__)
+        return [task.remote(job) for job in jobs]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         ended, _ = self._ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
         return list(ended)
 
-    def _result(self, job: Any) -> PointResult:
+    def _results(self, job: Any) -> Sequence[PointResult]:
         try:
-            result: PointResult = self._ray.get(job)
+            results: list[PointResult] = self._ray.get(job)
         except self._ray.exceptions.RayError as error:
             raise _Lost(f"Ray lost it: {first_line(error)}") from error
-        return result
+        return results
 
     def _stop(self, running: Collection[Any]) -> None:
         for reference in running:
             self._ray.cancel(reference)
-
-
-@dataclass(frozen=True)
-class _QueuedPoint:
-    """A point that a cluster runs later. Its time begins when it does."""
-
-    point: Point
-    seconds: float | None
-
-    @staticmethod
-    def of(point: Point) -> "_QueuedPoint":
-        return _QueuedPoint(point, None if point.deadline is None else point.deadline - time.time())
-
-    def __call__(self) -> PointResult:
-        stop = Stop()
-        deadline = None if self.seconds is None else time.time() + self.seconds
-        result = run_point(replace(self.point, deadline=deadline), stop)
-        if stop.number == TIME_LIMIT and callable(signal.getsignal(TIME_LIMIT)):
-            os.kill(os.getpid(), TIME_LIMIT)  # now submitit, whose handler waited for the checkpoint
-        return result
-
-    def checkpoint(self) -> Any:
-        """Returns what submitit runs when it has queued a job again."""
-        import submitit
-
-        return submitit.helpers.DelayedSubmission(self)
 
 
 # A job that reaches its time limit resumes so often.
@@ -291,28 +321,32 @@ _MOST_TIME_LIMITS = 1_000
 
 
 class SlurmEngine(Engine):
-    """Each point is a job. Logs are in the folder `JOBS` beside the run folders."""
+    """Each job of SLURM has one point or several. Logs are in the folder `JOBS` beside the run folders."""
 
-    def __init__(self, workers: int | None = None, options: Mapping[str, str] = NO_OPTIONS, retries: int = 0) -> None:
+    def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """
         Args:
             options: submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`; `cluster=local` runs jobs
-                without SLURM.
+                without SLURM. `points` that a job runs one after another.
 
         Raises:
-            MachineError: submitit is not installed."""
-        super().__init__(workers, options, retries)
+            MachineError: submitit is not installed.
+            RunError: `points` is not a positive number."""
         with needs_extra("slurm"):
             import submitit  # noqa: F401
-        self._cluster = self._options.pop("cluster", "slurm")
+        self._cluster, points = options.pop("cluster", "slurm"), options.pop("points", "1")
+        if not points.isdecimal() or not int(points):
+            raise mistakes.engine_option("slurm", "points")
+        self._points_per_job = int(points)
         self._executor: Any = None  # Any: submitit's executors have no common type
 
     def _working(self, points: int | None) -> AbstractContextManager[int]:
         return nullcontext(self._workers or (_DEFAULT_JOBS if points is None else points))
 
-    def _begin(self, point: Point) -> Any:
-        self._executor = self._executor or self._make_executor(point.folder.parent / JOBS)
-        return self._executor.submit(_QueuedPoint.of(point))
+    def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
+        self._executor = self._executor or self._make_executor(jobs[0].points[0].folder.parent / JOBS)
+        with self._executor.batch():  # as one array of SLURM
+            return [self._executor.submit(job) for job in jobs]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         ended = [job for job in running if job.done()]
@@ -320,13 +354,13 @@ class SlurmEngine(Engine):
             time.sleep(_SECONDS_BETWEEN_CHECKS)
         return ended
 
-    def _result(self, job: Any) -> PointResult:
+    def _results(self, job: Any) -> Sequence[PointResult]:
         failure = job.exception()
         if failure is not None:
             last_line = str(failure).strip().rpartition("\n")[2]
             raise _Lost(f"its job failed: {last_line}; see {Path(job.paths.stderr)}")
-        result: PointResult = job.result()
-        return result
+        results: list[PointResult] = job.result()
+        return results
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:

@@ -12,7 +12,7 @@ import torch
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.mistakes import BuildError
-from archlang.backend.runtime.initial_weights import weights_loaded_later
+from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import build
 from archlang.errors import ArchlangError
 from archlang.errors.machine import machine_error
@@ -131,22 +131,22 @@ def conclude(
     stopped = Result(trainer.record.folder, step)
     if trainer.stopped:
         return stopped
+    trainer.checkpoints.finish()
     trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
         with showing_evaluation(console):
             splits = {
-                name: add_written(
-                    trainer.score(name, stop), trainer.test_module(), split, task, trainer.fabric.device,
-                    stopping=lambda: stop.asked, processes=trainer.fabric.world_size,
-                ).result()
+                name: trainer.score(name, stop, DEFAULT_ANSWERS).result()
                 for name, split in trainer.splits.items()
                 if len(split) and (name != "train" or len(trainer.splits) == 1)
-            }  # fmt: skip
+            }
     except Interrupted:
         return stopped
     if not trainer.fabric.is_global_zero:
         return stopped
+    if trainer.is_sharded and best_step is not None:
+        trainer.checkpoints.join(best_step)
     _warn_of_divergence(splits)
     selecting_metric = trainer.settings.selecting[1]
     # Weights that the loss selects are compared by the task's first metric.

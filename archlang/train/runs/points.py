@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
+import os
 import re
+import signal
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from archlang.disk.folder import Folder
 from archlang.errors import ArchlangError
@@ -20,14 +29,18 @@ from archlang.plan.plan import Plan
 from archlang.plugins import failure_of
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import disk_errors_as
-from archlang.train.record.schemas import RunRecord, json_value
+from archlang.train.record.reading import has
+from archlang.train.record.schemas import RESULTS, RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
-from archlang.train.stop import Stop
-from archlang.train.trainer import SAVED_EVERY, Interval
+from archlang.train.stop import SIGNALS, Stop
+from archlang.train.trainer import SAVED_EVERY, Interval, NoProgress
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
+# A file of a run folder: the run was pruned.
+PRUNED = ".pruned"
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,13 @@ class Point:
     """the steps or the time between checkpoints"""
     other_seeds: tuple[Point, ...] = ()
     """runs that differ in their seeds alone, to be trained together with this one"""
+    devices: int = 1
+    """of one machine, each with a process"""
+    is_prunable: bool = False
+    """whether the run stops when its folder has the file `PRUNED`"""
+
+    def is_finished(self) -> bool:
+        return all(has(run.folder, RESULTS) for run in (self, *self.other_seeds))
 
 
 @dataclass(frozen=True)
@@ -105,9 +125,86 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
     """Trains a point to its last step or its deadline, or until it is asked to stop, together with its other seeds.
     Returns errors instead of raising them."""
     stop = stop or Stop()
-    begun = time.perf_counter()
     if point.deadline is not None and time.time() >= point.deadline:
         return PointResult(point, 0.0, stopped=True)
+    return _run_here(point, stop) if point.devices == 1 else _run_on_devices(point, stop)
+
+
+def _run_on_devices(point: Point, stop: Stop) -> PointResult:
+    """Runs a point in a process for each of its devices. If a process dies or has an error, the others are killed: they
+    would wait for it."""
+    from lightning_fabric.plugins.environments.lightning import find_free_network_port
+
+    context = multiprocessing.get_context("spawn")
+    multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
+    stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
+    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(find_free_network_port())}
+    results: dict[int, PointResult] = {}
+    processes = []
+    receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
+    try:
+        with stop.listening():
+            for rank in range(point.devices):
+                receiver, sender = context.Pipe(duplex=False)
+                arguments = (rank, point, environment, threads, stopping, sender)
+                processes.append(context.Process(target=_run_rank, args=arguments, daemon=True))
+                processes[-1].start()
+                sender.close()  # Otherwise the pipe would not end with the process.
+                receivers[receiver] = rank
+            while receivers:
+                if stop.asked:
+                    stopping.set()
+                ready: Any
+                for ready in wait(list(receivers), timeout=_SECONDS_BETWEEN_LOOKS):
+                    rank = receivers.pop(ready)
+                    try:
+                        results[rank] = ready.recv()
+                    except (EOFError, OSError):
+                        processes[rank].join()
+                        death = explain_death(f"process {rank} of {point.devices}", processes[rank].exitcode)
+                        return PointResult(point, 0.0, error=death, is_of_machine=True)
+                    if results[rank].error:
+                        return results[rank]
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+    return results[0]
+
+
+def _run_rank(
+    rank: int, point: Point, environment: Mapping[str, str], threads: int, stopping: Event, sender: Connection
+) -> None:
+    """Runs a point as one of its processes, as `torchrun` starts them. It stops when its parent says so or has ended:
+    signals of a cluster reach the parent, too."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    count = str(point.devices)
+    ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    os.environ.update(environment, **ranks, TORCHELASTIC_RUN_ID="archlang")
+    torch.set_num_threads(threads)
+    stop, parent = Stop(), os.getppid()
+
+    def follow() -> None:
+        while os.getppid() == parent and not stopping.wait(_SECONDS_BETWEEN_LOOKS):
+            pass
+        stop.asked = True
+
+    threading.Thread(target=follow, daemon=True).start()
+    sender.send(_run_here(point, stop))
+
+
+def explain_death(process: str, code: int | None) -> str:
+    try:
+        reason = f"killed by {signal.Signals(-(code or 0)).name}"
+    except ValueError:
+        reason = f"exit code {code}"
+    return f"{process} died ({reason}); rerun the command to resume from its last checkpoint"
+
+
+def _run_here(point: Point, stop: Stop) -> PointResult:
+    begun = time.perf_counter()
     ends: Sequence[Result | Exception]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -125,10 +222,32 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
+class _PruneWatcher(NoProgress):
+    """Looks between steps whether the run was pruned: a file reaches a run on any machine."""
+
+    def __init__(self, folder: Path, stop: Stop) -> None:
+        self._folder, self._stop, self._next = folder, stop, 0.0
+
+    def due(self) -> bool:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            self._stop.asked |= has(self._folder, PRUNED)
+        return False
+
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
+        self.due()
+
+
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        return [train(point.plan, point.folder, device=device, precision=precision, save=save, stop=stop)]
+        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else None
+        return [
+            train(
+                point.plan, point.folder, device=device, precision=precision, devices=point.devices, save=save,
+                watcher=watcher, stop=stop,
+            )
+        ]  # fmt: skip
     runs = (point, *point.other_seeds)
     plans, folders = [run.plan for run in runs], [run.folder for run in runs]
     return train_together(plans, folders, device=device, precision=precision, save=save, stop=stop)

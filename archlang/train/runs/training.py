@@ -15,7 +15,6 @@ import torch
 from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
 from archlang.errors.terminal import Terminal
-from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
 from archlang.plan.rules import HIGHEST_SEED
 from archlang.tasks.kit.cache import ReadsUserFiles
@@ -30,7 +29,8 @@ from archlang.train.devices import (
     leaving_process_group,
     make_fabric,
 )
-from archlang.train.optimizers import is_stackable, make_optimizer
+from archlang.train.memory import Memory, size, training_memory
+from archlang.train.optimizers import is_elementwise, make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
 from archlang.train.runs import mistakes
@@ -38,14 +38,11 @@ from archlang.train.runs.evaluation import Result, conclude, describe_data, load
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import ProgressDisplay
 from archlang.train.settings import Settings
+from archlang.train.sharding import require_shardable
 from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import SAVED_EVERY, CannotStack, Interval, NoProgress, Trainer, Watcher, train_all
-
-_WEIGHT_BYTES = 4
-# By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
-_MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
 
 
 @leaving_process_group
@@ -61,6 +58,7 @@ def train(
     compiled: bool = False,
     graphs: bool = False,
     remat: bool = False,
+    shard: bool = False,
     save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
     watcher: Watcher | None = None,
@@ -72,14 +70,19 @@ def train(
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
     compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
-    loops keep their states only, and are computed again in the backward pass. A checkpoint follows each evaluation, and
-    the steps or the time of `save`. A run that is stopped before its end needs some of the `splits` of its task only.
+    loops keep their states only, and are computed again in the backward pass; with `shard`, each of several processes
+    holds a share of the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation,
+    and the steps or the time of `save`. A run that is stopped before its end needs only some of the `splits` of its
+    task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
-    fabric = make_fabric(device, precision, devices, nodes)
+    sharded = shard and devices * nodes > 1
+    if sharded:
+        require_shardable(plan.train, precision)
+    fabric = make_fabric(device, precision, devices, nodes, sharded=sharded)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
@@ -95,11 +98,12 @@ def train(
         explaining_compiler_errors(),
         ignoring_eager_steps(),
     ):
-        loaded = _load_data(plan, settings, task, fabric.device, console, splits)
+        require_memory(plan, fabric.device, devices, nodes, sharded=sharded)
+        loaded = _load_data(plan, settings, task, console, splits)
         data = describe_data(loaded)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, remat=remat, save=save,
+            compiled=compiled, remat=remat, sharded=sharded, save=save,
         )  # fmt: skip
         step = _graph_step(trainer, plan, precision, remat) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
@@ -135,14 +139,8 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
 
 
 def _load_data(
-    plan: Plan,
-    settings: Settings,
-    task: Task,
-    device: torch.device,
-    console: Terminal | None = None,
-    splits: Sequence[str] = (),
+    plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
-    require_memory(plan, device)
     loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(loaded[name]):
@@ -152,23 +150,31 @@ def _load_data(
     return loaded
 
 
-def require_memory(plan: Plan, device: torch.device) -> None:
-    """
+def require_memory(
+    plan: Plan,
+    device: torch.device,
+    devices: int = 1,
+    nodes: int = 1,
+    *,
+    sharded: bool = False,
+    remat: bool = False,
+    length: int | None = None,
+) -> Memory:
+    """Returns what training needs on each device, with the activations of samples of `length`, or without activations.
+
     Raises:
-        RunMachineError: The weights, their gradients and the state of the optimizer alone need more memory than there
-            is. Activations come on top, so a run that is not refused may still need too much."""
-    weights = _WEIGHT_BYTES * summarize(plan.graph, 1).unique
-    at_test = 0 if plan.at_test is plan.graph else _WEIGHT_BYTES * summarize(plan.at_test, 1).unique
-    statics = plan.train.statics
-    moments = _MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
-    training = weights * (2 + moments) + at_test
-    # A model is built on the host, and then moved to its device.
-    needs = [("cpu", training if device.type == "cpu" else weights + at_test, available_memory())]
+        RunMachineError: there is less memory. A run that is not refused may still need too much."""
+    memory = training_memory(plan, length, devices * nodes, sharded=sharded, remat=remat)
+    whole = training_memory(plan, None).weights
+    # Each process builds its model on the host, and then moves it to its device.
+    on_host = max(memory.total, whole) if device.type == "cpu" else whole
+    needs = [("cpu", on_host * devices, available_memory())]
     if device.type == "cuda":
-        needs.append((str(device), training, torch.cuda.mem_get_info(device)[0]))
+        needs.append((str(device), memory.total, torch.cuda.mem_get_info(device)[0]))
     for name, needed, available in needs:
         if available is not None and needed > available:
-            raise train_mistakes.model_too_large(needed / 1e9, name, max(available, 0) / 1e9)
+            raise train_mistakes.model_too_large(size(needed), name, memory, max(available, 0) / 1e9)
+    return memory
 
 
 def _graph_step(trainer: Trainer, plan: Plan, precision: str, remat: bool) -> CudaGraphStep:
@@ -234,7 +240,8 @@ def _train_stacked(
     first = plans[0]
     settings, task = make_settings(first)
     fabric = make_fabric(device, precision)
-    loaded = _load_data(first, settings, task, fabric.device)
+    require_memory(first, fabric.device)
+    loaded = _load_data(first, settings, task)
     data = describe_data(loaded)
     ends: dict[int, Result | ArchlangError] = {}
     runs: dict[int, Trainer] = {}
@@ -256,7 +263,7 @@ def _train_stacked(
         if (step := _common_step(runs.values())) is not None:
             group = list(runs.values())
             try:
-                if not is_stackable(first.train):
+                if not is_elementwise(first.train):
                     raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
                 stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
                 stacked.resume(step)

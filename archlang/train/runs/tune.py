@@ -1,7 +1,10 @@
 """A search for the statics of a recipe with Optuna: each trial is a run in its own folder."""
 
 import logging
+import math
 import sqlite3
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,17 +14,20 @@ from typing import Any
 from archlang.disk.folder import Folder
 from archlang.errors.machine import needs_extra
 from archlang.plan.search import SearchPlan
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER
+from archlang.syntax.printer import one_line
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, rank
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import FolderInUse, RunError, disk_errors_as
-from archlang.train.record.reading import LOCK, read_results
+from archlang.train.record.reading import LOCK, has, read_metrics, read_results
+from archlang.train.record.schemas import RESULTS, EvaluationMetrics
 from archlang.train.runs.engines import Engine
 from archlang.train.runs.mistakes import other_study, searched, study_fails
-from archlang.train.runs.points import JOBS, Point, PointResult, folder_name, make_folder
+from archlang.train.runs.points import JOBS, PRUNED, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
 from archlang.train.trainer import SAVED_EVERY, Interval
 
 _STUDY = "study.sqlite"
+_SECONDS_BETWEEN_LOOKS = 2.0
 _BASE = "recipe"
 """the attribute of a study with the recipe of its trials, without the searched values"""
 
@@ -36,8 +42,9 @@ class Trial:
     values: dict[str, int | float | str | bool]
     """the searched statics as the recipe of the trial has them, by path"""
     value: float | None
-    """the selecting metric; None if the trial failed or has not ended"""
+    """the selecting metric, of a pruned trial that of its last evaluation; None if the trial failed or has not ended"""
     folder: Path | None = None
+    pruned: bool = False
 
 
 @dataclass
@@ -54,8 +61,14 @@ class Tuning:
     """when runs stop with a checkpoint, in seconds since 1970"""
     save: Interval = SAVED_EVERY
     """the steps or the time between checkpoints"""
+    prune: str | None = None
+    """`median` or `hyperband`: which trials end before their last step"""
+    devices: int = 1
+    """of each run"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
+    _reported: Counter[Path] = field(init=False, default_factory=Counter, repr=False)
+    _next_look: float = field(init=False, default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         """Opens the study."""
@@ -82,12 +95,14 @@ class Tuning:
             load_if_exists=True,
         )
         base = study.user_attrs.get(_BASE, self.search.base)
-        if base != self.search.base:
+        if one_line(base) != one_line(self.search.base):
             raise other_study(self.folder, base, self.search.base)
         study.set_user_attr(_BASE, base)
         # With the same seed, a reopened study would sample its first trials again.
         seed = self.seed + len(study.get_trials(deepcopy=False))
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        pruners = {None: "NopPruner", "median": "MedianPruner", "hyperband": "HyperbandPruner"}
+        study.pruner = getattr(optuna.pruners, pruners[self.prune])()
         self._study = study
 
     @property
@@ -124,14 +139,29 @@ class Tuning:
     def _queue_again(self) -> None:
         from optuna.trial import TrialState
 
+        # The lock does what a heartbeat would: no other search runs, so these trials have been interrupted.
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             self._study.tell(trial.number, state=TrialState.FAIL)
             self._study.enqueue_trial(trial.params)
 
     def _run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        for point_result in engine.run(self._points(trials), stopping):
+        from optuna.trial import TrialState
+
+        def pruning() -> bool:
+            if self.prune and time.monotonic() >= self._next_look:
+                for folder, trial in self._running.items():
+                    self._report(folder, trial)
+                self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            return stopping()
+
+        for point_result in engine.run(self._points(trials), pruning):
             folder = point_result.point.folder
             trial = self._running.pop(folder)
+            self._report(folder, trial)
+            if point_result.stopped and self.prune and has(folder, PRUNED):
+                pruned = self._study.tell(trial, state=TrialState.PRUNED)
+                yield self._trial(trial, pruned.value, folder, pruned=True), point_result
+                continue
             if point_result.stopped:
                 continue  # The study keeps it as running; reopening the study resumes it.
             if point_result.is_elsewhere:  # as a job of SLURM whose search was killed
@@ -148,6 +178,22 @@ class Tuning:
                 self._study.tell(trial, value)
             yield self._trial(trial, value, folder), point_result
 
+    def _report(self, folder: Path, trial: Any) -> None:
+        """Reports the evaluations of a run, and marks a run that the pruner ends."""
+        split, metric = self._selecting
+        try:
+            lines = [line for line in read_metrics(folder) if isinstance(line, EvaluationMetrics)]
+        except RunError:
+            return  # A damaged run fails at its end.
+        values = [line.value(metric) for line in lines if line.split == split]
+        for number, value in enumerate(values[self._reported[folder] :], 1 + self._reported[folder]):
+            trial.report(math.nan if value is None else value, number)
+            self._reported[folder] = number
+            if trial.should_prune() and not has(folder, RESULTS):
+                with disk_errors_as(mistakes.not_written, folder), Folder.open(folder) as opened:
+                    opened.write(PRUNED, "")
+                return
+
     def _points(self, trials: int) -> Iterator[Point]:
         for _ in range(trials):
             plan = None
@@ -162,7 +208,11 @@ class Tuning:
                 continue
             make_folder(self.folder, [folder.name])
             self._running[folder] = trial
-            yield Point(f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save)
+            self._reported[folder] = 0
+            yield Point(
+                f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save,
+                devices=self.devices, is_prunable=bool(self.prune),
+            )  # fmt: skip
 
     def _suggest(self, trial: Any) -> dict[str, float | str]:
         values: dict[str, float | str] = {}
@@ -181,13 +231,16 @@ class Tuning:
         self._study.tell(trial, state=TrialState.FAIL)
 
     def trials(self) -> list[Trial]:
-        """Returns every trial that succeeded, the best first."""
+        """Returns every trial that succeeded, the best first, and then every trial that was pruned."""
         from optuna.trial import TrialState
 
         with self._explaining_storage():
-            succeeded = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        ranked = sorted(succeeded, key=lambda trial: trial.value, reverse=self.metric not in LOWER_IS_BETTER)
-        return [self._trial(trial, trial.value) for trial in ranked]
+            ended = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+        trials = [self._trial(trial, trial.value, pruned=trial.state == TrialState.PRUNED) for trial in ended]
+        values = {
+            trial.number: -math.inf if trial.value is None else rank(self.metric, trial.value) for trial in trials
+        }
+        return sorted(trials, key=lambda trial: (trial.pruned, -values[trial.number]))
 
     def running(self) -> list[Trial]:
         """Returns the trials that another process runs now."""
@@ -200,8 +253,8 @@ class Tuning:
             running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
             return [self._trial(trial, None) for trial in running]
 
-    def _trial(self, trial: Any, value: float | None, folder: Path | None = None) -> Trial:
-        return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder)
+    def _trial(self, trial: Any, value: float | None, folder: Path | None = None, pruned: bool = False) -> Trial:
+        return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder, pruned)
 
     @contextmanager
     def _explaining_storage(self) -> Iterator[None]:

@@ -147,6 +147,18 @@ DECODERS = {
         "a = norm(v + mean(memory))\nmemory <- append(memory, expand(a))\nemit a }\n"
         "z = scan c in chunks[3](w) carry s growing {\n"
         "a = norm(c + attention[2](c, s))\ns <- append(s, expand(mean(a)))\nemit a }",
+    "what is before positions": "w = scan v after b[2] in y { emit v + tanh(sum(b)) }\n"
+        "s = mean(memory)\nz = scan v after b in w carry s { s <- tanh(s + mean(b))\nemit v * s }",
+    "chunks and what is before them": "s = mean(memory)\nz = scan c after b[3] in chunks[4](y) carry s {\n"
+        "a = norm(c + attention[2, causal = true](c))\ne = a + attention[2](a, linear[d](b))\n"
+        "s <- s + mean(b)\nemit e + s }",
+    "chunks and all before them": "z = scan c after b in chunks[2](y) { emit c + attention[2](c, b) }",
+    "what is before in chunks": "z = scan c after b[2] in chunks[3](y) {\n"
+        "w = scan v after e in c { emit v + sum(e) + mean(b) }\nemit w }",
+    "states that grow with chunks": "s = constant[1, d]()\np = constant[0, d]()\n"
+        "z = scan c after b[1] in chunks[3](y) carry s growing, p growing {\n"
+        "a = norm(c + attention[2](c, s) + attention[2](c, append(b, norm(p))))\n"
+        "s <- append(s, a)\np <- append(p, expand(mean(a)))\nemit a }",
     "stacks in chunks in a stack": "stack 2 { z0 = scan c in chunks[3](y) {\n"
         "stack 2 { c <- norm(c + attention[2, causal = true](c)) }\nemit c }\n"
         "y <- norm(z0 + attention[2](z0, memory)) }\nz = y",
@@ -304,6 +316,18 @@ def test_a_scan_over_positions_computes_only_new_ones(compiled: Compiled) -> Non
     written = module.decode(begin=prompt, limit=4)
     assert len(steps) == 3 + 3  # the last token is not read
     assert torch.equal(written.tokens, module.decode(begin=prompt, limit=4, cache=False).tokens)
+
+
+def test_scans_with_what_is_before_and_states_that_grow_compute_only_new_positions(compiled: Compiled) -> None:
+    text = "y = embed[d](x) s = constant[1, d]() z = scan c after b[2] in chunks[3](y) carry s growing { "
+    text += "e = c + attention[2](c, s) a = norm(e + attention[2](e, b)) s <- append(s, a) emit a } "
+    text += "w = scan v after e in z { emit norm(v + mean(e)) }"
+    module = compiled(f"model m[d = 4](x: tokens[n]) -> logits[n, vocab] {{ {text} return linear[vocab](w) }}")
+    shapes: list[int] = []
+    module.get_submodule("norm").register_forward_hook(lambda _, inputs, result: shapes.append(inputs[0].shape[1]))
+    module.decode(begin=torch.randint(11, (2, 4)), limit=6)
+    # A prompt of a chunk and one position, and of a chunk again once it is full.
+    assert shapes == [3, 3, 1, 1, 1, 3, 1, 1, 1]
 
 
 # Writing

@@ -151,8 +151,8 @@ def test_python_outside_of_the_library_is_not_imported_unless_allowed(compiled: 
     ("python", "complaint"),
     [
         ("archlang.blocks.no_such:Block", "No module named"),
-        ("archlang.blocks.norm:Nothing", "has no attribute"),
-        ("archlang.blocks.norm:nn", "it is not a torch module"),
+        ("archlang.blocks.features:Nothing", "has no attribute"),
+        ("archlang.blocks.features:nn", "it is not a torch module"),
     ],
 )
 def test_the_error_names_a_missing_class(compiled: Compiled, python: str, complaint: str) -> None:
@@ -182,7 +182,7 @@ def test_the_error_names_a_missing_class(compiled: Compiled, python: str, compla
         ),
         (
             extern("Complex") + "model m(x: tokens[n]) -> logits[n, 4] { return complex(embed[4](x)) }",
-            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of complex64",
+            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of torch.complex64",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         return h
     }}
     """
-    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is not a HaltingBlock"):
+    with pytest.raises(BuildError, match="`stop` halts a loop, but .*Keeper is not a HaltingBlock"):
         compiled(text, plugins=True)
 
 

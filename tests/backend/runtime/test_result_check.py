@@ -58,22 +58,6 @@ def test_a_wrong_result_is_refused_at_the_call(compiled: Compiled, tmp_path: Pat
         module(X)
 
 
-@pytest.mark.parametrize(("result", "returned"), [("x.double()", "float64"), ("x.half()", "float16")])
-def test_a_result_of_another_precision_is_refused_at_the_call(
-    compiled: Compiled, tmp_path: Path, result: str, returned: str
-) -> None:
-    module = compiled(ONE, plugins=[block(tmp_path, result)])
-    with pytest.raises(BlockError, match=rf"5:25: `odd` \(odd:Odd\) returns {returned}, but its inputs are float32"):
-        module(X)
-
-
-@pytest.mark.parametrize("result", ["x.bfloat16()", "x.float()"])
-def test_autocast_allows_its_own_precision_and_float32(compiled: Compiled, tmp_path: Path, result: str) -> None:
-    module = compiled(ONE, plugins=[block(tmp_path, result)])
-    with torch.autocast("cpu", torch.bfloat16):
-        assert module(X).isfinite().all()
-
-
 def test_a_right_result_passes_also_in_a_copy(compiled: Compiled, tmp_path: Path) -> None:
     module = compiled(ONE, plugins=[block(tmp_path, "2 * x")])
     for same in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):

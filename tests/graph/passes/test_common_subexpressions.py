@@ -63,9 +63,9 @@ def test_a_body_shares_values_within_itself_but_not_with_its_surroundings(become
 
 def test_a_deterministic_instance_reads_a_value_once(becomes: Becomes) -> None:
     instances = """
-        instance @norm: norm axes () "archlang.blocks.norm:Norm"
-        instance @norm_2: norm axes () "archlang.blocks.norm:Norm"
-        instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.dropout:Dropout"
+        instance @norm: norm axes () "archlang.blocks.features:Norm"
+        instance @norm_2: norm axes () "archlang.blocks.features:Norm"
+        instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.noise:Dropout"
         instance @own: own axes () caveats (random) "mine:Own"
     """
     becomes(
@@ -94,12 +94,12 @@ def test_a_deterministic_instance_reads_a_value_once(becomes: Becomes) -> None:
 @pytest.mark.parametrize(
     ("block", "arguments", "expected"),
     [
-        ('norm axes () "archlang.blocks.norm:Norm"', "%1", True),
+        ('norm axes () "archlang.blocks.features:Norm"', "%1", True),
         ('mine axes () "mine:Norm"', "%1", True),
         ('mine axes () caveats (batch, padding, gradients) "mine:Norm"', "%1", True),
         ('mine axes () caveats (random) "mine:Norm"', "%1", False),
         ('mine axes () caveats (training) "mine:Norm"', "%1", False),
-        ('dropout axes () caveats (training) "archlang.blocks.dropout:Dropout"', "%1", False),
+        ('dropout axes () caveats (training) "archlang.blocks.noise:Dropout"', "%1", False),
         ('mine axes () grows "mine:Norm"', "%1", False),
         ('mine "mine:Norm"', "", False),
     ],

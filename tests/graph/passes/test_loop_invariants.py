@@ -17,8 +17,8 @@ def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
         hoist_invariants,
         """
         graph g
-        instance @norm: norm axes () "archlang.blocks.norm:Norm"
-        instance @linear: linear axes () "archlang.blocks.linear:Linear"
+        instance @norm: norm axes () "archlang.blocks.features:Norm"
+        instance @linear: linear axes () "archlang.blocks.feedforward:Linear"
         input %1 x: vec[4]
         input %2 m: vec[4]
       + %11: vec[4] = call @norm(%2)
@@ -46,7 +46,7 @@ def test_invariants_are_computed_before_the_loop(becomes: Becomes) -> None:
     "instance",
     [
         'instance @drop: feedforward[dropout = 0.1] axes () caveats (training) "m:Feedforward"',
-        'instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.dropout:Dropout"',
+        'instance @drop: dropout[rate = 0.1] axes () caveats (training) "archlang.blocks.noise:Dropout"',
         'instance @drop: own axes () caveats (random) "mine:Own"',
     ],
 )

@@ -123,6 +123,7 @@ def test_a_failing_class_is_an_error_without_a_traceback(plugin: Path) -> None:
         ("np.ones(self.size, dtype=np.int64)", "-np.ones(self.size, dtype=np.int64)", "its targets are from -1 to -1"),
         ("x.lengths}", "x.lengths[:1]}", "the group `length` has 1 item"),
         ('groups={"length"', 'groups={"width"', "it has no group `length`"),
+        ('metrics = ("accuracy",)', 'metrics = ("bits_per_byte",)', 'it has no `notes["bytes"]`'),
         ("return Split(", "return None and Split(", "it is a NoneType, not a Split"),
         ("Kind.CLASSIFICATION\n    vocabulary", "Kind.TAGGING\n    vocabulary", "those of `Kind.TAGGING`"),
         ('return ("train",)', "return ()", "`split_names` returns no tuple of texts"),

@@ -1,17 +1,44 @@
 """The lines of a user's own files, and the errors of malformed files."""
 
 import gzip
+import io
 import lzma
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import feather, ipc, parquet
 
+from archlang.errors import MachineError
 from archlang.tasks.file import File
 from archlang.tasks.kit.mistakes import TaskError
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 TSV = "text\tlabel\nwhat a day\tgood\nno\tbad\n"
+
+
+def binary(form: str, columns: dict[str, Any]) -> bytes:  # Any: cells
+    """Returns a table as the content of a Parquet or Arrow file, in groups of one row."""
+    table, file = pyarrow.table(columns), io.BytesIO()
+    if form == "parquet":
+        parquet.write_table(table, file, row_group_size=1)
+    elif form == "feather":
+        feather.write_feather(table, file, chunksize=1)
+    else:
+        with (ipc.new_stream if form == "stream" else ipc.new_file)(file, table.schema) as writer:
+            writer.write_table(table, 1)
+    return file.getvalue()
+
+
+TABLE = {"x": [None, 1.5], "text": ["what a day", "no"], "label": ["good", "bad"]}
 
 
 def own(path: Path | str, **others: str) -> File:
@@ -54,6 +81,11 @@ EXPECTED = [(("what", "a", "day"), ("good",)), (("no",), ("bad",))]
             "a.csv.gz",
             gzip.compress(b'"label", more,text\r\n\r\ngood,"1, ""2""\n3",what a day\r\n"bad","",no\r\n', mtime=0),
         ),
+        ("a.tsv.zst", zstd.compress(TSV[:20].encode()) + zstd.compress(TSV[20:].encode())),
+        ("a.parquet", binary("parquet", {**TABLE, "text": [["what", "a", "day"], ["no"]]})),
+        ("a.feather", binary("feather", TABLE)),
+        ("a.arrow", binary("file", {**TABLE, "label": pyarrow.array(TABLE["label"]).dictionary_encode()})),
+        ("a.arrow", binary("stream", TABLE)),
         ("a.jsonl", b'{"text": "what a day", "label": "good"}\n{"text": ["no"], "label": "bad", "x": {}}\n'),
     ],
 )
@@ -90,7 +122,7 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a", "label": "b", "text": "c"}\n', 1, "each name once"),
         ("a.jsonl", '{"text": "a", "label": NaN}\n', 1, "expected a JSON object"),
         ("a.tsv", "text\tlabel\n", 1, "expected a line of data"),
-        ("a.tsv", "texts\tlabel\na\tb\n", 1, "no column `text`"),
+        ("a.tsv", "texts\tlabel\na\tb\n", 1, "there is no column `text`"),
         ("a.tsv", "text\tlabel\na\tb\nc\n", 3, "expected 2 columns, found 1"),
         ("a.tsv", "text\tlabel\n\na\tb\tc\n", 3, "expected 2 columns, found 3"),
         ("a.tsv", "text\tlabel\n \tb\n", 2, "`text` is empty"),
@@ -99,7 +131,7 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a", "label": "b"}\n{"text": \n', 2, "expected a JSON object"),
         ("a.jsonl", "[1]\n", 1, "expected a JSON object"),
         ("a.jsonl", "[" * 100_000 + "\n", 1, "expected a JSON object"),
-        ("a.jsonl", '{"text": "a"}\n', 1, "`label` is missing"),
+        ("a.jsonl", '{"text": "a"}\n', 1, "there is no column `label`"),
         ("a.jsonl", '{"text": {}, "label": 1}\n', 1, "neither a text, nor a number"),
         ("a.jsonl", '{"text": [[1]], "label": 1}\n', 1, "neither a text, nor a number"),
         ("a.jsonl", '{"text": "a", "label": 1, "split": "train"}\n{"text": "a", "label": 1}\n', 2, "every line has"),
@@ -111,6 +143,78 @@ def test_an_error_names_the_line(tmp_path: Path, name: str, content: str, line: 
         read(path)
     assert error.value.message.startswith(f"line {line} of {path}: ")
     assert reason in error.value.message
+
+
+@pytest.mark.parametrize("path", ["", "/*.tsv", "/b.*"])
+def test_a_folder_or_a_pattern_stands_for_its_files_in_order(tmp_path: Path, path: str) -> None:
+    folder = tmp_path / "some"
+    (folder / "inner").mkdir(parents=True)
+    put(folder, "b.tsv.gz", gzip.compress(b"label\ttext\nbad\tno\n"))
+    put(folder, "b.tsv", "text\tlabel\n")
+    put(folder / "inner", "c.tsv", "text\tlabel\nyes\tgood\n")
+    put(folder, ".hidden.json", "{}")
+    put(tmp_path, "last.tsv", "text\tlabel\nwhat a day\tgood\n")
+    put(folder, "a.tsv", "text\tlabel\nwhat a day\tgood\n")
+    expected = {"": EXPECTED, "/*.tsv": EXPECTED[:1], "/b.*": EXPECTED[1:]}[path]
+    assert cells(own(f"{folder}{path}"), "train") == expected
+    assert len(own(f"{tmp_path}/**/*.tsv").generate("train", 0)) == 3
+
+
+def test_a_folder_has_files_of_one_form_and_all_or_none_with_splits(tmp_path: Path) -> None:
+    put(tmp_path, "a.tsv", TSV)
+    second = put(tmp_path, "b.csv", TSV)
+    with pytest.raises(TaskError, match=r"the files of .* are \.csv and \.tsv: .* pattern"):
+        read(tmp_path)
+    put(tmp_path, "c.tsv", "text\tlabel\tsplit\na\tx\ttrain\n")
+    with pytest.raises(TaskError, match=r"line 2 of \S*c\.tsv: either every line has a `split`"):
+        read(tmp_path / "*.tsv")
+    with pytest.raises(TaskError, match=r"no file matches \S*/\*\.jsonl"):
+        read(tmp_path / "*.jsonl")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "b.csv").symlink_to(second)
+    with pytest.raises(TaskError, match=r"c/b\.csv is a link that leads out of \S*/c"):
+        read(tmp_path / "c")
+
+
+def test_a_check_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "scandir", lambda *_: pytest.fail("it lists a folder"))
+    for path in (tmp_path, tmp_path / "**" / "*.csv", tmp_path / "absent", tmp_path / "*.xls"):
+        own(path)
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "stream"])
+def test_an_error_in_a_binary_table_names_its_row_or_column(tmp_path: Path, form: str) -> None:
+    name = "a.parquet" if form == "parquet" else "a.arrow"
+
+    def message(content: bytes) -> str:
+        with pytest.raises(TaskError) as error:
+            read(put(tmp_path, name, content))
+        return str(error.value).replace(f"{tmp_path}/{name}", "FILE")
+
+    assert message(binary(form, {**TABLE, "label": ["good", None]})).startswith("line 2 of FILE: there is no column")
+    assert message(binary(form, {"Text": ["a"], "label": ["b"]})).endswith("column `text`: did you mean `Text`?")
+    assert "neither a text" in message(binary(form, {**TABLE, "text": [{"a": 1}, {"a": 2}]}))
+    content = binary(form, {"text": [f"{row:100}" for row in range(100)], "label": ["a"] * 100})
+    assert message(content[: len(content) // 2]).startswith("FILE cannot be read or decompressed")
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "command"),
+    [("a.parquet", "pyarrow", "archlang[parquet]"), ("a.tsv.zst", zstd.__name__, "archlang[zstd]")],
+)
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    tmp_path: Path, name: str, module: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    if "." in module:
+        monkeypatch.delattr(sys.modules[module.partition(".")[0]], "zstd")
+    with pytest.raises(MachineError, match=command.replace("[", r"\[")):
+        read(put(tmp_path, name, b"?"))
+
+
+def test_a_long_document_fits_into_a_cell(tmp_path: Path) -> None:
+    files = own(put(tmp_path, "a.csv", f'text,label\n"{"a " * 209_000}",x\n'))
+    assert len(files.generate("train", 0).inputs["x"][0]) == 209_000
 
 
 def test_messages_never_quote_a_file(tmp_path: Path) -> None:
@@ -130,9 +234,22 @@ def test_messages_never_quote_a_file(tmp_path: Path) -> None:
     [gzip.compress(TSV.encode(), mtime=0)[:-9], b"text", lzma.compress(b"")],
     ids=["cut off", "text", "another compression"],
 )
-def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(TaskError, match=r"a\.tsv\.gz cannot be read or decompressed"):
-        read(put(tmp_path, "a.tsv.gz", content))
+@pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path, content: bytes, ending: str) -> None:
+    if content == lzma.compress(b"") and ending == "xz":
+        content = gzip.compress(b"")
+    with pytest.raises(TaskError, match=rf"a\.tsv\.{ending} cannot be read or decompressed"):
+        read(put(tmp_path, f"a.tsv.{ending}", content))
+
+
+@pytest.mark.parametrize("module", [gzip, lzma, zstd])
+def test_the_place_of_damage_is_the_line_before_it(tmp_path: Path, module: Any) -> None:  # Any: they have no base
+    rows = [f"{number} {number * number}\tx" for number in range(100_000)]
+    content = module.compress("\n".join(["text\tlabel", *rows]).encode())
+    ending = {"gzip": "gz", "lzma": "xz"}.get(module.__name__, "zst")
+    with pytest.raises(TaskError, match=r"decompressed after line \d+: check") as error:
+        read(put(tmp_path, f"a.tsv.{ending}", content[:-1_000]))
+    assert 40_000 < int(error.value.message.rpartition(" ")[2]) < 100_000
 
 
 def test_bytes_that_are_not_utf_8_are_refused_at_their_line(tmp_path: Path) -> None:
@@ -147,7 +264,7 @@ def test_only_regular_files_of_known_formats_are_opened(tmp_path: Path) -> None:
         with pytest.raises(TaskError, match="is missing, or is not a regular file"):
             read(tmp_path / name)
     for name in ("a.xls", "a.txt", "a"):
-        with pytest.raises(TaskError, match="neither CSV, TSV nor JSONL"):
+        with pytest.raises(TaskError, match="neither CSV, TSV, JSONL, Parquet nor Arrow"):
             read(put(tmp_path, name, TSV))
 
 

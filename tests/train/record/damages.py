@@ -341,7 +341,7 @@ def _graph(name: str, example: Path) -> list[Damage]:
         of_graph("has a long sum as size", f"graph g\ninput %0: tokens[n, {'a + ' * 20_000} a]\nreturn %0"),
         of_graph("returns its input", "graph g\ninput %x x: tokens[n, 8]\nreturn %x\n"),
         replaced("imports os", f"archlang.blocks.{class_name}", "os:system"),
-        replaced("names a class of torch", f"archlang.blocks.{class_name}", "archlang.blocks.linear:nn"),
+        replaced("names a class of torch", f"archlang.blocks.{class_name}", "archlang.blocks.feedforward:nn"),
         replaced("names a function of archlang", f"archlang.blocks.{class_name}", "archlang.cli.main:main"),
         replaced("names a missing module", f"archlang.blocks.{class_name}", "archlang.blocks.nothing:Nothing"),
         replaced("uses an unknown instance", "call @", "call @other."),

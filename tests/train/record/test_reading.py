@@ -15,7 +15,7 @@ def test_a_printed_graph_is_read_back(program: Path) -> None:
 
 
 LOOPS = """graph g
-instance @linear: linear(d = 8) "archlang.blocks.linear:Linear"
+instance @linear: linear(d = 8) "archlang.blocks.feedforward:Linear"
 input %0: vec[8]
 %1: vec[8] = {loop}(%0) {{
     input %2: vec[8]

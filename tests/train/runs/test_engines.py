@@ -3,6 +3,7 @@
 import importlib.util
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +18,13 @@ import torch
 from archlang.errors import MachineError
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import read_record
-from archlang.train.record.schemas import VERSIONS, VersionsRecord
+from archlang.train.record.reading import read_metrics, read_record
+from archlang.train.record.schemas import VERSIONS, StepMetrics, VersionsRecord
 from archlang.train.runs import engines, training
 from archlang.train.runs.engines import make_engine
-from archlang.train.runs.points import Point, run_point
+from archlang.train.runs.points import Point, PointResult, run_point
 from archlang.train.runs.table import TableRuns
+from archlang.train.stop import Stop
 from tests.tiny_run import StopAfter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes")
@@ -33,7 +35,7 @@ def installed(name: str) -> pytest.MarkDecorator:
 
 
 def wait_for(path: Path) -> None:
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + 120
     while not path.exists():
         assert time.monotonic() < limit, f"{path} does not appear"
         time.sleep(0.05)
@@ -98,6 +100,58 @@ def test_a_point_whose_process_dies_resumes_as_often_as_it_may(program: Path, po
     assert (longer.folder / "results.json").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_point_of_two_devices_resumes_when_one_of_its_processes_dies(
+    program: Path, points: tuple[Point, ...]
+) -> None:
+    plan = plan_recipe(program, sets={"train.steps": "300", "train.every": "100"})
+    point = replace(points[0], plan=plan, devices=2)
+    rank_killed = []
+
+    def kill() -> None:
+        wait_for(point.folder / "checkpoints" / "step-00000100")
+        for worker in children(os.getpid()):
+            for rank in children(worker)[1:]:
+                rank_killed.append(rank)
+                os.kill(rank, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    engine = make_engine("local", 1, retries=1, devices=2)
+    results = list(engine.run([point], lambda: False))
+    killer.join()
+    assert len(rank_killed) == 1
+    assert [(result.error, result.stopped) for result in results] == [("", False)]
+    steps = [line.step for line in read_metrics(point.folder) if isinstance(line, StepMetrics)]
+    assert steps == list(range(3, 301, 3))
+    assert point.is_finished()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_point_of_two_devices_stops_with_a_checkpoint_or_names_a_process_that_dies(
+    dies: bool, program: Path, points: tuple[Point, ...]
+) -> None:
+    point = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "10000000"}), devices=2)
+    stop = Stop()
+
+    def act() -> None:
+        wait_for(point.folder / "metrics.jsonl")
+        if dies:
+            multiprocessing.active_children()[0].kill()
+        else:
+            stop.asked = True
+
+    actor = threading.Thread(target=act)
+    actor.start()
+    result = run_point(point, stop)
+    actor.join()
+    assert (result.stopped, result.is_of_machine) == (not dies, dies)
+    assert bool(re.match(r"process [01] of 2 died \(killed by SIGKILL\)|another process", result.error)) == dies
+    assert dies or list((point.folder / "checkpoints").iterdir())
+    assert not multiprocessing.active_children()
+
+
 def children(process: int) -> list[int]:
     return [int(text) for text in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
@@ -127,11 +181,55 @@ def test_a_job_at_its_time_limit_is_saved_and_queued_again(
 
 
 def test_the_time_of_a_point_that_waits_in_a_queue_begins_when_it_runs(points: tuple[Point, ...]) -> None:
-    waiting = engines._QueuedPoint.of(replace(points[0], deadline=time.time() + 60))
+    waiting = engines._Job.of([replace(points[0], deadline=time.time() + 60)])
     assert waiting.seconds == pytest.approx(60, abs=1)
-    hours_later = replace(waiting, point=replace(waiting.point, deadline=time.time() - 7200))
-    result = hours_later()
+    hours_later = replace(waiting, points=[replace(points[0], deadline=time.time() - 7200)])
+    (result,) = hours_later()
     assert (result.error, result.stopped) == ("", False)
+
+
+@installed("submitit")
+def test_a_job_that_is_queued_again_runs_its_unfinished_points_only(
+    points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    def run(point: Point, stop: Stop) -> PointResult:
+        begun.append(point.name)
+        if len(begun) == 2:
+            stop.asked, stop.number = True, signal.SIGTERM
+        return PointResult(point, 1.0, stopped=stop.asked)
+
+    monkeypatch.setattr(engines, "run_point", run)
+    job = engines._Job.of(points)
+    assert [result.stopped for result in job()] == [False, True, True]
+    results = job.checkpoint().function()
+    assert [(result.point.name, result.stopped) for result in results] == [(point.name, False) for point in points]
+    assert begun == [points[0].name, points[1].name, points[1].name, points[2].name]
+
+
+@pytest.mark.slow
+@installed("submitit")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_of_several_points_that_dies_loses_none_of_its_finished_points(
+    retries: int, program: Path, points: tuple[Point, ...]
+) -> None:
+    endless = replace(points[1], plan=plan_recipe(program, sets={"train.steps": "400"}))
+
+    def kill() -> None:
+        wait_for(endless.folder / "checkpoints" / "step-00000040")
+        for controller in children(os.getpid()):
+            for task in children(controller):
+                os.kill(task, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    engine = make_engine("slurm", 1, {"cluster": "local", "points": "3"}, retries)
+    results = {result.point.name: result.error for result in engine.run([points[0], endless, points[2]], lambda: False)}
+    killer.join()
+    assert [bool(results[point.name]) for point in points] == [False, not retries, not retries]
+    assert [point.is_finished() for point in (points[0], endless, points[2])] == [True, bool(retries), bool(retries)]
 
 
 def test_after_a_stop_running_points_write_a_checkpoint_and_no_others_begin(
@@ -157,7 +255,7 @@ def test_a_run_of_an_engine_has_the_same_curve_as_a_solo_run(points: tuple[Point
     ("name", "options"),
     [
         pytest.param("ray", {}, marks=installed("ray")),
-        pytest.param("slurm", {"cluster": "local"}, marks=installed("submitit")),
+        pytest.param("slurm", {"cluster": "local", "points": "2"}, marks=installed("submitit")),
     ],
 )
 def test_another_engine_resumes_runs(
@@ -199,6 +297,7 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
         pytest.param("ray", {"colour": "red"}, "colour", marks=installed("ray")),
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
+        pytest.param("slurm", {"points": "0"}, "points", marks=installed("submitit")),
     ],
 )
 def test_an_unknown_engine_or_option_is_named(

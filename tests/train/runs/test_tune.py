@@ -31,6 +31,16 @@ class InProcess(Engine):
             yield run_point(point)
 
 
+class Interrupting(Engine):
+    """An engine whose search looks at each run after some of its steps."""
+
+    def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
+        for point in points:
+            training.train(point.plan, point.folder, device="cpu", stop=StopAfter(9))
+            stopping()
+            yield run_point(point)
+
+
 @pytest.fixture
 def search(program: Path) -> SearchPlan:
     text = program.read_text().replace(
@@ -101,6 +111,42 @@ def test_a_trial_whose_run_another_process_still_trains_has_not_failed(search: S
     assert (trial.value, result.is_elsewhere) == (None, True)
     assert len(list(reopened.run(1, InProcess(), lambda: False))) == 1
     assert len(reopened.trials()) == 1
+
+
+@pytest.mark.parametrize("prune", ["median", "hyperband"])
+def test_a_trial_with_bad_evaluations_is_pruned_and_ranked_last(
+    prune: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    line = "    search train.lr in [1e-3, 3.0], model.d in 4..16\n    claim"
+    program.write_text(program.read_text().replace("    claim", line, 1))
+    sets = {"train.steps": "4", "train.every": "1", "train.select": "valid.loss"}
+    tuning = tune.Tuning(plan_search(program, sets=sets), tmp_path / "study", device="cpu", prune=prune)
+    rates = ["1e-3"] * 5 + ["3.0"] * 4
+    for width, rate in enumerate(rates, 4):
+        tuning._study.enqueue_trial({"train.lr": rate, "model.d": width})
+    trials = [trial for trial, _ in tuning.run(len(rates), Interrupting(), lambda: False)]
+    pruned = [trial for trial in trials if trial.pruned]
+    assert {trial.values["train.lr"] for trial in pruned} == {3.0}
+    assert all((trial.folder / "results.json").exists() != trial.pruned for trial in trials)
+    ranked = tuning.trials()
+    assert {trial.number for trial in ranked[-len(pruned) :]} == {trial.number for trial in pruned}
+    assert all(trial.value is not None for trial in ranked)
+
+
+def test_a_pruned_trial_stays_pruned_after_its_search_has_died(search: SearchPlan, tmp_path: Path) -> None:
+    interrupted = tune.Tuning(search, tmp_path / "study", device="cpu", prune="median")
+    point = next(interrupted._points(1))
+    training.train(point.plan, point.folder, device="cpu", stop=StopAfter(3))
+    (point.folder / ".pruned").touch()
+    reopened = tune.Tuning(search, tmp_path / "study", device="cpu", prune="median")
+    ((trial, result),) = reopened.run(1, InProcess(), lambda: False)
+    assert (trial.pruned, trial.folder, result.error) == (True, point.folder, "")
+    assert not (point.folder / "results.json").exists()
+    unpruned = tune.Tuning(search, tmp_path / "study", device="cpu")
+    unpruned._study.enqueue_trial(trial.sampled)
+    ((trial, _),) = unpruned.run(1, InProcess(), lambda: False)
+    assert (trial.pruned, trial.folder) == (False, point.folder)
 
 
 def test_a_study_has_one_recipe_for_all_trials(program: Path, search: SearchPlan, tmp_path: Path) -> None:

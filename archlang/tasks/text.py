@@ -1,0 +1,135 @@
+"""Predict the next token of a user's own texts, in windows of long documents.
+
+>>> from pathlib import Path
+>>> from tempfile import TemporaryDirectory
+>>> folder = TemporaryDirectory()
+>>> path = Path(folder.name) / "poem.txt"
+>>> _ = path.write_text("so much")
+>>> task = Text(path=str(path), length=5)
+>>> train = task.generate("train", seed=0)
+>>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0])
+('[B] s o   m', 's o   m u')
+>>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
+('u c h', 'c h [E]')
+>>> folder.cleanup()
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from archlang.tasks.file_language_model import FileLanguageModel
+from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
+from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.tokenizer import token_cut
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows
+
+
+class Text(FileLanguageModel):
+    length: int
+    stride: int
+    packed: bool
+    tokenizer: str
+
+    version = 1
+    header, group = True, "none"
+    documents = True
+    own_groups, breakdown = ("window",), "window"
+    metrics: ClassVar = ("bits_per_byte", "perplexity", "accuracy")
+
+    def files(self) -> tuple[str, ...]:
+        return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
+
+    @cached_property
+    def _cut(self) -> Cut:
+        if self.tokenizer:
+            return token_cut(self.name, self.tokenizer)
+        return BYTE_CUT if self.by == "bytes" else CUTS[self.by]
+
+    def own_columns(self) -> Mapping[str, Cut]:
+        return {self.text: self._cut}
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        if not isinstance(self._cut, TokenCut):
+            return self._lexicon(self._facts["words"])
+        if len(self._cut.texts) > self.words:
+            raise mistakes.vocabulary_too_small("words", self.words, self.name, len(self._cut.texts))
+        return self._lexicon(self._cut.texts)
+
+    def _lexicon(self, words: Sequence[str]) -> Lexicon:
+        lexicon = super()._lexicon(words)
+        # Typed words must be tokens: they are not cut as the texts of the files are.
+        return replace(lexicon, cut="words", unknown=None) if self.tokenizer else lexicon
+
+    @property
+    def group_names(self) -> dict[str, tuple[str, ...]]:
+        return {"window": ("first", "later")}
+
+    def _drawn(self, corpus: Corpus, split: str) -> Truths:
+        if corpus.places is None or corpus.source.is_one_text:
+            return np.ones(len(corpus.splits), dtype=np.bool_)
+        # By ranks, so that a few documents have a split of each kind; equal ones have the same.
+        ranks = np.searchsorted(np.sort(corpus.places), corpus.places)
+        first, last = self._part(split, len(ranks))
+        return np.asarray((ranks >= first) & (ranks < last))
+
+    def _part(self, split: str, count: int) -> tuple[int, int]:
+        """Returns where a split begins and ends among so many documents or windows."""
+        valid, test = (max(round(share * count), int(share > 0)) for share in self._shares.values())
+        ends = [0, count - valid - test, count - test, count]
+        return ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
+
+    def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        source = self._source(self.path)
+        own_file: str = getattr(self, split, "")
+        if own_file or not source.is_one_text:
+            yield from super().pieces(split, seed)
+            return
+        first, last = self._part(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
+        for items in super().pieces(split, seed):
+            yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
+            first, last = first - len(items), last - len(items)
+
+    # Windows
+
+    def _windows(self, lengths: Integers) -> Integers:
+        """Returns the numbers of windows of documents with so many positions [N]."""
+        rest = np.maximum(lengths - self.length, 0)
+        return 1 - -rest // (self.stride or self.length)
+
+    def encode(self, rows: Rows, *columns: Ragged) -> Split:
+        items = super().encode(rows, *columns)
+        targets, stride = items.targets, self.stride or self.length
+        assert isinstance(targets, Ragged)
+        sizes = rows.corpus.sizes[rows.indices]
+        if self.packed and len(targets) and not rows.corpus.source.is_one_text:
+            targets, sizes = Ragged(targets.values, targets.offsets[[0, -1]]), sizes.sum(keepdims=True)
+        counts = self._windows(targets.lengths)
+        document, number = np.repeat(np.arange(len(targets)), counts), _ranges(counts)
+        starts, positions = number * stride, targets.lengths[document]
+        stops = np.minimum(starts + self.length, positions)
+        # Where the window before has stopped.
+        known = np.where(number > 0, starts + self.length - stride, 0)
+        # The bytes of a document are shared by its positions.
+        sizes = stops * sizes[document] // positions - known * sizes[document] // positions
+        x, targets = (
+            each.slices(targets.offsets[document] + starts, stops - starts) for each in (items.inputs["x"], targets)
+        )
+        counts_twice = stride < self.length
+        scored = Ragged(_ranges(targets.lengths) >= np.repeat(known - starts, targets.lengths), targets.offsets)
+        return Split(
+            {"x": x}, targets, scored if counts_twice else None, {"window": np.asarray(number > 0, dtype=np.int64)},
+            {"bytes": Ragged.table(sizes[:, None])},
+        )  # fmt: skip
+
+
+def _ranges(counts: Integers) -> Integers:
+    """Returns 0, 1, … before each of the numbers `counts`, one range after another."""
+    offsets = offsets_of(counts)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)

@@ -1,0 +1,122 @@
+"""The bytes of memory that the training of a recipe needs on each of its devices; counted without torch."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import ceil
+
+from archlang.graph.graph import Graph, Region
+from archlang.graph.operations import Halting, OwnWeights, Repeat, Stack, step_limit
+from archlang.graph.summary import Summary, summarize, weights
+from archlang.plan.plan import Plan
+from archlang.types import Dim
+
+_NUMBER_BYTES = 4
+# By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
+_MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on one device at the peak of a training step. `gathered` are the weights and gradients of other devices
+    that a sharded model has at a time, and `evaluation` the weights that it has in an evaluation."""
+
+    weights: int
+    gradients: int
+    state: int
+    activations: int
+    gathered: int = 0
+    evaluation: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.state + max(self.activations + self.gathered, self.evaluation)
+
+    def __str__(self) -> str:
+        parts = {
+            "weights": self.weights, "gradients": self.gradients, "optimizer": self.state,
+            "gathered": max(self.gathered, self.evaluation), "activations": self.activations,
+        }  # fmt: skip
+        listed = ", ".join(f"{name} {size(count)}" for name, count in parts.items() if count or name != "gathered")
+        return f"{size(self.total)} a device ({listed})"
+
+
+def size(count: int) -> str:
+    """Returns a number of bytes in words."""
+    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
+
+
+def training_memory(
+    plan: Plan, length: int | None, devices: int = 1, *, sharded: bool = False, remat: bool = False
+) -> Memory:
+    """Returns what training needs on each of `devices`. Activations are about those of the samples that go through the
+    model at a time, with `length` positions each; None counts no activations."""
+    costs = summarize(plan.graph, length or 1)
+    all_weights = _NUMBER_BYTES * costs.unique
+    at_test = 0 if plan.at_test is plan.graph else _NUMBER_BYTES * summarize(plan.at_test, 1).unique
+    statics = plan.train.statics
+    moments = _MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
+    activations = 0
+    if length is not None:
+        numbers = _kept(plan.graph, costs) if remat else costs.activations
+        activations = _NUMBER_BYTES * numbers * _samples_at_a_time(plan, length, devices)
+    if not sharded or devices == 1:
+        # Processes that share gradients copy them to buckets.
+        gradients = all_weights * (1 if devices == 1 else 2)
+        return Memory(all_weights + at_test, gradients, moments * all_weights, activations)
+    units = _units(plan.graph, plan.graph.region, costs.nodes).values()
+    root = all_weights - _NUMBER_BYTES * sum(own * copies for own, copies in units)
+    largest = _NUMBER_BYTES * max((own for own, _ in units), default=0)
+    share = ceil(all_weights / devices)
+    return Memory(
+        share + ceil(at_test / devices), share, moments * share, activations,
+        # With a step of a stack, the next one is gathered; the gradients of one are divided at a time.
+        gathered=2 * root + 3 * largest, evaluation=at_test or all_weights,
+    )  # fmt: skip
+
+
+def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: bool = False) -> dict[str, Memory]:
+    """Returns what training needs on one device, on each of several, and on each of several with `--shard`."""
+    needs = {"1 device": training_memory(plan, length, remat=remat)}
+    if devices > 1:
+        needs[f"{devices} devices"] = training_memory(plan, length, devices, remat=remat)
+        needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
+    return needs
+
+
+def _samples_at_a_time(plan: Plan, length: int, devices: int) -> int:
+    statics = plan.train.statics
+    batch, micro = statics.get("batch"), statics.get("micro")
+    assert isinstance(batch, int), "every optimizer has a batch"
+    samples = max(1, batch // length) if str(statics.get("batch_of")) == "tokens" else batch
+    share = ceil(samples / devices)
+    return min(share, micro) if isinstance(micro, int) and micro else share
+
+
+def _kept(graph: Graph, costs: Summary) -> int:
+    """The activations of a sample where the outermost loops keep their states, and compute one step at a time again."""
+    kept = costs.activations
+    for node in graph.region.nodes:
+        cost = costs.nodes.get(node.id)
+        if cost is not None and isinstance(node.operation, Repeat | Stack | Halting):
+            steps = max(step_limit(node.operation) or 1, 1)
+            sizes = (
+                kind.count.substitute(dict.fromkeys(kind.count.names, Dim.of(costs.length))) for kind in node.types
+            )
+            states = sum(count.constant or 0 for count in sizes)
+            kept += cost.activations // steps + steps * states - cost.activations
+    return kept
+
+
+def _units(graph: Graph, region: Region, computed: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Returns, by the paths of stacks and experts, the weights of a step that is sharded on its own, without those of
+    such steps inside it, and how many like it there are. Loops whose number of steps depends on the data have none."""
+    units: dict[str, tuple[int, int]] = {}
+    for node in region.nodes:
+        if isinstance(node.operation, Repeat):
+            units |= _units(graph, node.regions[0], computed)
+        elif isinstance(node.operation, OwnWeights) and node.id in computed:
+            count, inner = node.operation.count, _units(graph, node.regions[0], computed)
+            own = weights(graph, node, computed) // max(count, 1)
+            units[node.operation.path] = own - sum(each * copies for each, copies in inner.values()), count
+            units |= {path: (each, copies * count) for path, (each, copies) in inner.items()}
+    return units

@@ -1,0 +1,104 @@
+"""Trains what waits in recipes/results/queue.md with the cores that other work leaves over, one thread at the lowest
+priority: `python -m benchmarks.background --minutes 60`.
+
+A row of the queue is a table of a paper, or a part of it. Its runs are in recipes/results/papers/runs: one that is not
+done is kept as it is and resumes, also on another machine; of one that is done settings, results and versions remain.
+Ctrl-C and the end of the time stop after a step, with a checkpoint."""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_ROOT = Path(__file__).parent.parent
+_RESULTS = _ROOT / "recipes" / "results"
+_KEPT = {"run.json", "results.json", "versions.json"}
+_MOST_BYTES = 50_000_000  # of all that is kept for resumption
+_GRACE = 120  # seconds in which a run that is asked to stop writes its checkpoint
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.background", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0, help="when it stops (60)")
+    parser.add_argument("--queue", type=Path, default=_RESULTS / "queue.md", help="the file of the queue")
+    parser.add_argument("--runs", type=Path, default=_RESULTS / "papers" / "runs", help="the folder of the runs")
+    options = parser.parse_args(arguments)
+    end = time.monotonic() + 60 * options.minutes
+    for line in _waiting(options.queue):
+        left = end - time.monotonic()
+        if left < 1:
+            return
+        command = line.split("|")[1].strip().strip("`")
+        print(command, flush=True)
+        begun = {folder.name for folder in options.runs.glob("*")}
+        code = _train(command, options.runs, left)
+        changed = [folder for folder in options.runs.iterdir() if folder.name not in begun or _is_open(folder)]
+        state = _state(changed) if code == 0 else f"stopped with code {code}"
+        _write_state(options.queue, line, state)
+        print(state, flush=True)
+        _trim(options.runs)
+        if code != 0:
+            sys.exit(code)
+
+
+def _waiting(queue: Path) -> Iterator[str]:
+    for line in queue.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `") and line.split("|")[-2].strip() != "done":
+            yield line
+
+
+def _train(command: str, runs: Path, seconds: float) -> int:
+    words = [sys.executable, "-m", "archlang", "table", *shlex.split(command), "--device", "cpu", "--workers", "1"]
+    words += ["--out", str(runs), "--for", f"{int(seconds)}s"]
+    threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    process = subprocess.Popen(["nice", "-n", "19", *words], cwd=_ROOT, env={**os.environ, **threads})
+    try:
+        return process.wait()
+    except KeyboardInterrupt:  # the process has it, too
+        return process.wait(_GRACE)
+
+
+def _is_open(run: Path) -> bool:
+    return run.is_dir() and not (run / "results.json").exists()
+
+
+def _state(runs: Sequence[Path]) -> str:
+    """Returns `done`, or the steps that the runs that are not done have reached."""
+    steps = []
+    for run in filter(_is_open, runs):
+        rows = (
+            (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+            if run.joinpath("metrics.jsonl").exists()
+            else []
+        )
+        steps.append(max((json.loads(row).get("step", 0) for row in rows), default=0))
+    return ", ".join(f"step {step:,}" for step in steps) or "done"
+
+
+def _write_state(queue: Path, line: str, state: str) -> None:
+    cells = line.split("|")
+    cells[-2] = f" {state} "
+    queue.write_text(queue.read_text(encoding="utf-8").replace(line, "|".join(cells)), encoding="utf-8")
+
+
+def _trim(runs: Path) -> None:
+    """Removes what no resumption needs."""
+    kept = 0
+    for run in runs.iterdir():
+        for part in run.iterdir() if run.is_dir() else ():
+            if _is_open(run):
+                kept += sum(file.stat().st_size for file in [part, *part.rglob("*")] if file.is_file())
+            elif part.name not in _KEPT:
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
+    if kept > _MOST_BYTES:
+        print(f"{kept / 1e6:.0f} MB are kept for runs that are not done: let some end before others begin")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Documents of the user's own as windows of tokens."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
+
+from archlang.tasks.kit import cache, user_files
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.split import digest
+from archlang.tasks.text import Text
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs.inputs import FieldFormat
+from tests.tasks.every import answers_of
+
+POEM = "so much depends\nupon\na réd wheel 車\n" * 3
+
+
+def documents(task: Text, split: str = "train") -> list[list[int]]:
+    """Returns the tokens that count of the documents of a split."""
+    items = task.generate(split, 0)
+    found: list[list[int]] = []
+    for index, target in enumerate(map(answers_of(items).__getitem__, range(len(items)))):
+        if items.groups["window"][index] == 0:
+            found.append([])
+            assert items.inputs["x"][index][0] == task.words + 2
+        shifted = np.where(target == task.words + 1, task.words + 2, target)[:-1]
+        assert np.array_equal(items.inputs["x"][index][1:], shifted)
+        marks = np.ones(len(target), np.bool_) if items.scored is None else items.scored[index]
+        found[-1] += target[marks].tolist()
+    return found
+
+
+def spelled(task: Text, tokens: list[int]) -> str:
+    return "".join(task.vocabulary[token] for token in tokens)
+
+
+@pytest.mark.parametrize(("length", "stride"), [(1, 1), (7, 0), (7, 3), (10, 1), (500, 0), (500, 7)])
+@pytest.mark.parametrize("by", ["bytes", "characters"])
+def test_each_token_of_a_document_counts_once_whatever_the_windows(
+    tmp_path: Path, length: int, stride: int, by: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in (POEM, "", "no", POEM[:7])))
+    task = Text(path=str(tmp_path / "a.jsonl"), length=length, stride=stride, by=by)
+    train = task.generate("train", 0)
+    assert max(train.inputs["x"].lengths) <= length
+    tokens = (lambda text: list(text.encode())) if by == "bytes" else (lambda text: [*map(task.vocabulary.index, text)])
+    assert documents(task) == [[*tokens(text), task.words + 1] for text in (POEM, "no", POEM[:7])]
+    sizes = train.notes["bytes"].values
+    assert sizes.sum() == sum(len(text.encode()) for text in (POEM, "no", POEM[:7]))
+    assert sizes.min() >= 0
+
+
+def test_packed_windows_have_all_documents_one_after_another(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(50)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    task = Text(path=str(tmp_path / "a.jsonl"), length=32, packed=True, valid_share=0.5)
+    read = []
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        assert set(items.inputs["x"].lengths[:-1].tolist()) == {32}
+        (document,) = documents(task, split)
+        found = spelled(task, document).split("[E]")[:-1]
+        assert items.notes["bytes"].values.sum() == sum(map(len, found))
+        read += found
+    assert sorted(read) == sorted(texts)
+
+
+def test_bytes_need_one_byte_a_token(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    task = Text(path=str(tmp_path / "a.txt"))
+    assert len(task.vocabulary) == 256
+    assert task.generate("train", 0).inputs["x"].values.itemsize == 1
+    with pytest.raises(TaskError, match=r"words = 252 is too small .* words = 253"):
+        Text(path=str(tmp_path / "a.txt"), words=252).generate("train", 0)
+
+
+def test_a_document_is_a_file_or_a_row(tmp_path: Path) -> None:
+    texts = ["one\n\n two", "three", "four\tfive"]
+    (tmp_path / "files").mkdir()
+    for name, text in zip(("a.md", "b.txt", "c"), texts, strict=True):
+        (tmp_path / "files" / name).write_text(text)
+    (tmp_path / "files" / "d.py").touch()
+    parquet.write_table(pyarrow.table({"body": texts}), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    (tmp_path / "a.csv").write_text('body\n"one\n\n two"\nthree\n"four\tfive"\n')
+    read = [
+        [spelled(task, tokens) for tokens in documents(task)]
+        for path in ("files", "files/*", "a.parquet", "a.jsonl", "a.csv")
+        for task in [Text(path=str(tmp_path / path), text="body")]
+    ]
+    assert read == [[f"{text}[E]" for text in texts]] * 5
+
+
+def test_a_long_text_is_several_documents_that_end_with_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    monkeypatch.setattr(user_files, "_DOCUMENT", 20)
+    task = Text(path=str(tmp_path / "a.txt"), by="characters")
+    assert [spelled(task, tokens) for tokens in documents(task)] == [
+        "so much depends\nupon\n[E]", "a réd wheel 車\nso much depends\n[E]",
+        "upon\na réd wheel 車\nso much depends\n[E]", "upon\na réd wheel 車\n[E]",
+    ]  # fmt: skip
+
+
+def test_a_document_of_418_000_characters_trains_in_windows(tmp_path: Path) -> None:
+    text = "".join(np.random.default_rng(0).choice(list("abcdefg \n"), 418_000))
+    (tmp_path / "a.txt").write_text(text)
+    task = Text(path=str(tmp_path / "a.txt"), length=512)
+    train = cache.load("text", {}, task, "train", 0)
+    assert len(train) == -(-418_001 // 512)
+    assert spelled(task, documents(task)[0]) == f"{text}[E]"
+
+
+def test_valid_and_test_are_the_last_windows_of_a_single_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(POEM * 10)
+    whole = Text(path=str(tmp_path / "a.txt"), length=20).generate("train", 0)
+    task = Text(path=str(tmp_path / "a.txt"), length=20, valid_share=0.1, test_share=0.2)
+    parts = [task.generate(split, 0) for split in task.split_names()]
+    assert [len(part) for part in parts] == [40, 6, 12]
+    starts = np.cumsum([0, *map(len, parts)])
+    for part, start in zip(parts, starts, strict=False):
+        assert digest(part) == digest(whole.select(np.arange(start, start + len(part))))
+
+
+def test_documents_are_drawn_by_their_text_or_named_by_files(tmp_path: Path) -> None:
+    texts = [f"text {number} of many" for number in range(300)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    (tmp_path / "b.txt").write_text("the last one")
+    task = Text(path=str(tmp_path / "a.jsonl"), valid_share=0.2, test=str(tmp_path / "b.txt"), length=5)
+    read = {split: [spelled(task, tokens)[:-3] for tokens in documents(task, split)] for split in task.split_names()}
+    assert sorted([*read["train"], *read["valid"]]) == sorted(texts)
+    assert len(read["valid"]) == 60
+    assert read["test"] == ["the last one"]
+
+
+def test_each_split_of_a_few_documents_has_one_and_equal_ones_are_together(tmp_path: Path) -> None:
+    texts = ["one", "two", "two", "two", "three"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    task = Text(path=str(tmp_path / "a.jsonl"), valid_share=0.1, test_share=0.1)
+    read = [{spelled(task, tokens)[:-3] for tokens in documents(task, split)} for split in task.split_names()]
+    assert sorted(text for split in read for text in split) == ["one", "three", "two"]
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Tokenizer:
+    """A byte-level tokenizer in the file `tokenizer.json`."""
+    trained = Tokenizer(BPE())
+    trained.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    trainer = BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=ByteLevel.alphabet())
+    trained.train_from_iterator([POEM], trainer)
+    trained.save(str(tmp_path / "tokenizer.json"))
+    return trained
+
+
+def test_a_tokenizer_cuts_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+
+    def task(words: int = 1_000, file: str = "tokenizer.json") -> Text:
+        return Text(path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / file), words=words, length=9)
+
+    ids = tokenizer.encode(POEM).ids
+    assert len(ids) < len(POEM)
+    assert documents(task()) == [[*ids, 1_001]]
+    size = tokenizer.get_vocab_size()
+    assert task().vocabulary[:size] == tuple(map(tokenizer.id_to_token, range(size)))
+    assert task().generate("train", 0).notes["bytes"].values.sum() == len(POEM.encode())
+    typed = FieldFormat.of(task(), "x", task().generate("train", 0).inputs["x"])
+    assert typed.encode(" ".join(tokenizer.encode(POEM).tokens)).tolist() == [1_002, *ids]
+    with pytest.raises(RunError, match="`depend` is not a token of the task"):
+        typed.encode("depend")
+    with pytest.raises(TaskError, match="words = 9 is too small"):
+        _ = task(words=9).vocabulary
+    for file, reason in (("a.txt", r"a\.txt is no tokenizer of text: .* cannot read it"), ("gone", "gone is missing")):
+        with pytest.raises(TaskError, match=reason):
+            _ = task(file=file).vocabulary
+
+
+def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+
+    def count() -> int:
+        task = Text(path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=300)
+        return len(cache.load("text", {}, task, "train", 0).inputs["x"].values)
+
+    before = count()
+    tokenizer.train_from_iterator([], BpeTrainer(show_progress=False, initial_alphabet=ByteLevel.alphabet()))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    assert count() > before
+
+
+@pytest.mark.parametrize("by", ["bytes", "characters", "words"])
+def test_a_typed_text_has_the_tokens_of_a_document(tmp_path: Path, by: str) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    task = Text(path=str(tmp_path / "a.txt"), by=by)
+    x = task.generate("train", 0).inputs["x"]
+    assert FieldFormat.of(task, "x", x).encode(POEM).tolist() == x[0].tolist()
+
+
+def test_a_text_that_is_not_utf_8_is_refused_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"text\n\xff")
+    with pytest.raises(TaskError, match=r"line 2 of \S*a\.md: it is not UTF-8 text"):
+        Text(path=str(tmp_path / "a.md")).generate("train", 0)
