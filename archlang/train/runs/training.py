@@ -94,7 +94,7 @@ def train(
         closing(record),
         _threads_of(record.folder) if resumes else nullcontext(),
         explaining_out_of_memory(fabric.device, settings.batch),
-        explaining_compiler_errors(),
+        explaining_compiler_errors(stop),
         ignoring_eager_steps(),
     ):
         require_memory(plan, fabric.device, devices, nodes, sharded=shard)
