@@ -36,7 +36,7 @@ class Text(FileLanguageModel):
     packed: bool
     tokenizer: str
 
-    version = 1
+    version = 2
     header, group = True, "none"
     documents = True
     own_groups, breakdown = ("window",), "window"

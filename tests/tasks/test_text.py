@@ -195,6 +195,19 @@ def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenize
     assert count() > before
 
 
+def test_a_split_has_the_same_documents_however_they_are_cut(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    texts = [f"text {'x' * number}" for number in range(1, 31)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+    def sizes(**cut: str) -> list[list[int]]:
+        shares = {"valid_share": 0.3, "test_share": 0.3}
+        task = Text(path=str(tmp_path / "a.jsonl"), words=400, length=99, **shares, **cut)
+        return [task.generate(split, 0).notes["bytes"].values.tolist() for split in task.split_names()]
+
+    other_cuts = ({"by": "characters"}, {"by": "words"}, {"tokenizer": str(tmp_path / "tokenizer.json")})
+    assert [sizes(**cut) for cut in other_cuts] == [sizes()] * 3
+
+
 @pytest.mark.parametrize("by", ["bytes", "characters", "words"])
 def test_a_typed_text_has_the_tokens_of_a_document(tmp_path: Path, by: str) -> None:
     (tmp_path / "a.txt").write_text(POEM)
