@@ -335,6 +335,12 @@ def test_a_model_of_bytes_answers_with_text_and_continues_an_empty_one(tmp_path:
         assert "<0x" not in prediction.answer
 
 
+def test_a_train_split_without_texts_is_reported_with_its_shares(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    with pytest.raises(RunError, match=r"the split `train` of `text` has no items: change `valid_share` and `test_sh"):
+        trained(tmp_path, CAUSAL, f'text["{tmp_path}/a.jsonl", valid_share = 0.4, test_share = 0.4]', "valid.loss")
+
+
 @pytest.mark.parametrize(("task", "model"), [("file_seq2seq", WRITER), ("file_tagging", TAGGER)])
 def test_answers_to_a_users_file_are_its_words(task: str, model: str, tmp_path: Path) -> None:
     rows = ["text\ttags\tsource\ttarget\tsplit", "go on\tV P\tgo on\tG O\ttrain", "go\tV\tgo\tG\tvalid"]

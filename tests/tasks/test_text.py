@@ -100,6 +100,19 @@ def test_a_document_is_a_file_or_a_row(tmp_path: Path) -> None:
     assert read == [[f"{text}[E]" for text in texts]] * 5
 
 
+def test_errors_fit_texts(tmp_path: Path) -> None:
+    for name in ("a.md", "b.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(TaskError, match=r"are \.csv and text: .* such as `\S*/\*\.md`"):
+        Text(path=str(tmp_path)).generate("train", 0)
+    with pytest.raises(TaskError, match=r"line 1 of \S*a\.md: expected a text: each document is empty"):
+        Text(path=str(tmp_path / "a.md")).generate("train", 0)
+    (tmp_path / "c.jsonl").write_text('{"text": null}\n{"text": "one"}\n')
+    assert [spelled(task, tokens) for task in [Text(path=str(tmp_path / "c.jsonl"))] for tokens in documents(task)] == [
+        "one[E]"
+    ]
+
+
 def test_a_long_text_is_several_documents_that_end_with_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text(POEM)
     monkeypatch.setattr(user_files, "_DOCUMENT", 20)

@@ -216,7 +216,8 @@ def _pieces(source: Source) -> Iterator[Parts]:
             piece["bytes"] = np.array([len(str(text).encode(errors="surrogatepass")) for (text,) in cells])
         yield piece
     if not splits:
-        raise mistakes.bad_line(1, source.files[0], "expected a line of data")
+        expected = "a text: each document is empty" if source.documents else "a line of data"
+        raise mistakes.bad_line(1, source.files[0], f"expected {expected}")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
         yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
@@ -269,7 +270,10 @@ def check_forms(task: str, paths: Sequence[str], columns: int, documents: bool =
         if (form or os.path.exists(path)) and (form not in FORMS or is_binary or (form == ".txt" and columns > 1)):
             raise mistakes.unknown_form(path, task)
     if len(different := sorted({form for form, _ in forms.values()})) > 1:
-        raise mistakes.different_forms(os.path.dirname(paths[0]), " and ".join(different))
+        # A file of the last form: for documents, a text rather than a table.
+        suffix = Path(next(path for path, (form, _) in forms.items() if form == different[-1])).suffix
+        names = " and ".join("text" if documents and form == ".txt" else form for form in different)
+        raise mistakes.different_forms(os.path.dirname(paths[0]), names, suffix)
 
 
 def _form(path: str, documents: bool = False) -> tuple[str, str]:
@@ -299,7 +303,8 @@ def rows_of(
                 cells = [cell if isinstance(cell, str) else " ".join(cell) for cell in cells]
             # Unlike other texts, a document may be empty.
             if not documents or any(cells):
-                yield (number, path), record.get(SPLIT), cells
+                # A null is no split of its own.
+                yield (number, path), (record[SPLIT] or "") if has_split else None, cells
 
 
 def _records(task: str, path: str, columns: Sequence[str], header: bool, documents: bool) -> Records:
@@ -424,8 +429,10 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 def _cell(task: str, path: str, number: int, record: Mapping[str, object], column: str) -> Cell:
     match record.get(column):
-        case None:
+        case None if column not in record:
             raise mistakes.no_column(task, path, number, column, record)
+        case None:
+            return ""
         case str(text):
             return text
         case bool() | int() | float() as value:
