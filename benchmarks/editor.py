@@ -65,7 +65,6 @@ def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
     times = []
     before = Document("program.arch", text)
     assert before.diagnostics is not None
-    assert before.types is not None
     place = max(text.rfind(sign, 0, len(text) // 2) for sign in "([")
     answer(before, place + 1)  # reads the library
     for round_ in range(rounds):
@@ -77,7 +76,6 @@ def measure(text: str, change: str, answer: Answer, rounds: int) -> float:
         times.append(1000 * (time.process_time() - start))
         # The rest of the answers of a change is not measured, but happens.
         assert document.diagnostics is not None
-        assert document.types is not None
     return statistics.median(times[::2])
 
 

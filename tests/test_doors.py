@@ -31,6 +31,7 @@ MODULES = {"shutil", "tempfile", "os", "glob", "fileinput", "filelock"}
 HARMLESS = {
     "os.path", "os.environ", "os.kill", "os.getpid", "os.getppid", "os.cpu_count", "os.sched_getaffinity", "os.setpgrp",
     "os.fspath", "os.sep", "os.name", "os._exit", "os.devnull", "os.getcwd",
+    "os.SEEK_END",
 }  # fmt: skip
 
 # The terminal
@@ -48,7 +49,7 @@ EXCEPTIONS = {
     ("train/record/checkpoint.py", "safetensors.torch.load_file"): "gets a file that the door has opened",
     ("train/runs/tune.py", "optuna.storages.RDBStorage"): "gets a file that the door has checked",
     ("train/runs/engines.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
-    ("train/record/summaries.py", "folder.rglob"): "finds run folders below a folder that the user names",
+    ("train/record/summaries.py", "os.walk"): "finds run folders below a folder that the user names",
     ("train/runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("reports/html.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",

@@ -2,24 +2,21 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
-from archlang.editor.recipe_choices import choices
-from archlang.editor.symbols import Item, Names, Symbol
+from archlang.editor.symbols import Item, Symbol
 from archlang.errors.source import Span
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call
 from archlang.graph.summary import summarize, weights
-from archlang.syntax.tree import Definition, Recipe, Table
+from archlang.syntax.tree import Definition
 from archlang.types.causality import Horizon, Reach
 
 # Positions of the sample whose FLOPs are counted.
 LENGTH = 64
-_MOST_PLACES = 8
 # The longest space around `<-` in an update.
 _LONGEST_UPDATE = 200
 _BINDER = re.compile(r"\s*(?:=|<-)\s*")
@@ -84,31 +81,12 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
-def static_details(document: Document, symbol: Symbol, item: Item | None) -> Iterator[str]:
-    """Yields the words that a static of an item can be, where it is declared, and the lines of the document's recipes
-    and tables that name it."""
+def static_details(symbol: Symbol, item: Item | None) -> Iterator[str]:
+    """Yields the words that a static of an item can be, and where it is declared."""
     values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
     if values:
         yield f"Values: {', '.join(f'`{value}`' for value in values)}"
     yield f"Declared at `{symbol.span.source.path}:{symbol.span.line}`"
-    parts = [part for part in document.program.items if isinstance(part, Recipe | Table)]
-    places = Names(document).of(symbol) if parts else ()
-    named = ((span, part) for span in places for part in parts if part.span.start <= span.start < part.span.end)
-    for span, part in islice(named, _MOST_PLACES):
-        line = " ".join(document.source.line(span.line).split())
-        yield f"Line {span.line}, `{part.name}`: `{line}`"
-
-
-def recipe_details(document: Document, name: str) -> Iterator[str]:
-    """Yields what a recipe of the document trains, and the recipe that it is based on."""
-    named = {word: f"`{item.name}`" for word, item in choices(document.resolved, name).items()}
-    parts = (("model", "trains the model {}"), ("task", "on the task {}"), ("train", "with the optimizer {}"))
-    sentence = " ".join(text.format(named[word]) for word, text in parts if word in named)
-    if sentence:
-        yield sentence[0].upper() + sentence[1:]
-    recipe = document.resolved.recipes.get(name)
-    if recipe is not None and recipe.base:
-        yield f"Takes from `{recipe.base}` what it does not say"
 
 
 def _nodes_around(document: Document, place: Span) -> Iterator[tuple[Node, Graph, str]]:

@@ -4,29 +4,63 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ignore
-from archlang.errors.effort import TooMuchWork, limited
+from archlang.errors.effort import Memo, TooMuchWork, limited
 from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
-from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
-from archlang.syntax.parser import parse_tolerantly
+from archlang.resolve.resolve import Loader, ResolvedFile
+from archlang.syntax.parser import Part, bounds_of_parts, join, parse_part, parse_tolerantly
 from archlang.syntax.printer import format_program
-from archlang.syntax.reading import BYTE_ORDER_MARK
-from archlang.syntax.tree import Definition, Item, Program
+from archlang.syntax.reading import BYTE_ORDER_MARK, LARGEST
+from archlang.syntax.tokens import MOST_WORDS
+from archlang.syntax.tree import Definition, Node, Program
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
 _NOT_ELABORATED = frozenset({"E0210", "E0425"})
 
 
-@lru_cache(maxsize=200)
-def _parse_once(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Parses a text of a file that a program uses, which rarely changes while the program is written."""
-    return parse_tolerantly(source)
+# Parts of texts without mistakes, each with its place when it was parsed. A key-stroke adds one or two.
+_known_parts = Memo[tuple[Part, int]](most=5_000)
+
+
+def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Parses a text as `parse_tolerantly`, of which most parts are known."""
+    bounds = bounds_of_parts(source.text) if len(source.text) <= LARGEST else ()
+    parts = [_parse_changed_part(source, start, end) for start, end in bounds]
+    if not parts or sum(part.words for part in parts) > MOST_WORDS:
+        return parse_tolerantly(source)
+    return join(source, parts)
+
+
+def _parse_changed_part(source: Source, start: int, end: int) -> Part:
+    part, place = _known_parts.get(
+        (start == 0, source.text[start:end]),
+        lambda: (parse_part(source, start, end), start),
+        lambda known: not known[0].mistakes,
+    )
+    if place == start and all(node.span.source is source for node in part.nodes):
+        return part
+    return part._replace(nodes=[_moved(node, source, start - place) for node in part.nodes])
+
+
+def _moved(node: Node, source: Source, distance: int) -> Node:
+    """Returns a node with all places moved to another source, by a distance."""
+    moved: Node = object.__new__(type(node))
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        if isinstance(value, Span):
+            value = Span(source, value.start + distance, value.end + distance)
+        elif isinstance(value, Node):
+            value = _moved(value, source, distance)
+        elif value and isinstance(value, tuple):
+            value = tuple([_moved(each, source, distance) if isinstance(each, Node) else each for each in value])
+        object.__setattr__(moved, name, value)  # fields of a new node
+    return moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +70,6 @@ class Document:
     path: str
     text: str
     unsaved: Mapping[str, str] = field(default_factory=dict)
-    # Whether the text is being written; that of another file was parsed where a file uses it.
-    is_open: bool = True
     # The graphs of its parts, or why they have none, as `graph_of` has computed them.
     graphs: dict[object, Graph | str] = field(default_factory=dict, repr=False)
 
@@ -77,42 +109,27 @@ class Document:
 
     @cached_property
     def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        parse = parse_tolerantly if self.is_open else _parse_once
-        loader = Loader(unsaved=self.unsaved, parse=parse, parse_file=_parse_once)
+        loader = Loader(unsaved=self.unsaved, parse=_parse_changed)
         return loader, loader.load_source(self.source)
 
-    @cached_property
-    def types(self) -> Mapping[tuple[int, int], Type]:
-        """The types of the values of the file's own blocks, by the start and the end of their places."""
-        types: dict[tuple[int, int], Type] = {}
-        with suppress(TooMuchWork), limited(MOST_STEPS):
-            for declaration in self.resolved.own.values():
-                types |= self._types_of(declaration)
-        return types
-
-    def types_of(self, item: Item) -> Mapping[tuple[int, int], Type]:
-        """Returns the types of the values of a block of the file, as `types`, without those of the others."""
-        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
-        types: Mapping[tuple[int, int], Type] = {}
-        if declaration is not None and declaration.item is item:
-            with suppress(TooMuchWork), limited(MOST_STEPS):
-                types = self._types_of(declaration)
-        return types
-
-    def _types_of(self, declaration: Declaration) -> Mapping[tuple[int, int], Type]:
+    def types_of(self, item: object) -> Mapping[tuple[int, int], Type]:
+        """Returns the types of the values of a block of the file, by the start and the end of their places; empty for
+        other items."""
         types: dict[tuple[int, int], Type] = {}
 
         def observe(span: Span, kind: Type) -> None:
             types.setdefault((span.start, span.end), kind)
 
-        if isinstance(declaration.item, Definition) and self._has_types:
-            elaborate_alone(declaration, ignore, observe)
+        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
+        if declaration is not None and declaration.item is item and self._has_types:
+            with suppress(TooMuchWork), limited(MOST_STEPS):
+                elaborate_alone(declaration, ignore, observe)
         return types
 
     @property
     def formatted(self) -> str | None:
         """The formatted text; None if the text has syntax errors."""
-        program, diagnostics = parse_tolerantly(self.source)
+        program, diagnostics = _parse_changed(self.source)
         if any(diagnostic.is_error for diagnostic in diagnostics):
             return None
         return BYTE_ORDER_MARK * self.text.startswith(BYTE_ORDER_MARK) + format_program(program)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from archlang.editor.details import call_details, item_details, recipe_details, static_details, value_details
+from archlang.editor.details import call_details, item_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
@@ -13,7 +13,7 @@ from archlang.errors.source import Span
 from archlang.resolve import library
 from archlang.syntax.documentation import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Extern, Let, Use
+from archlang.syntax.tree import Call, Definition, Extern, Let, Use
 from archlang.syntax.walk import walk
 from archlang.types import Type
 
@@ -61,9 +61,7 @@ def hover(document: Document, offset: int) -> Hover | None:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
             item = _item_around(document, offset)
-            text += _about_static(item, symbol) + _listed(static_details(document, symbol, item))
-        elif symbol.kind == "recipe":
-            text += _listed(recipe_details(document, symbol.name))
+            text += _about_static(item, symbol) + _listed(static_details(symbol, item))
     return Hover(place.span, text)
 
 
@@ -126,23 +124,29 @@ def _instance(document: Document, symbol: Symbol) -> str:
     return f"{text}\n\ninstance of `{block.name}`\n\n{described}"
 
 
-def hints(document: Document) -> tuple[Hint, ...]:
-    """Returns the type of each value that a statement binds, to show after its name."""
-    bound = {
-        place.symbol.span
-        for place in Names(document).occurrences
-        if place.symbol.kind == "value" and place.symbol.span == place.span
-    }
-    typed = ((span, document.types.get((span.start, span.end))) for span in sorted(bound, key=lambda span: span.start))
-    return tuple(Hint(span.end, f": {kind}") for span, kind in typed if kind is not None)
+def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[Hint, ...]:
+    """Returns the type of each value that a statement binds, to show after its name, in the blocks between two
+    offsets."""
+    end = len(document.text) if end is None else end
+    hints: dict[int, str] = {}
+    for item in document.program.items:
+        if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
+            types = document.types_of(item)
+            for place in Names(document).within(item):
+                kind = types.get((place.span.start, place.span.end))
+                if kind is not None and place.symbol.kind == "value" and place.symbol.span == place.span:
+                    hints[place.span.end] = f": {kind}"
+    return tuple(Hint(offset, text) for offset, text in sorted(hints.items()))
 
 
 def _type_at(document: Document, span: Span) -> Type | None:
     """Returns the type of a value that is named at a span, or of the call whose block is named there."""
-    exact = document.types.get((span.start, span.end))
+    item = next((item for item in document.program.items if item.span.contains(span)), None)
+    types = document.types_of(item)
+    exact = types.get((span.start, span.end))
     if exact is not None:
         return exact
-    calls = [(end, kind) for (start, end), kind in document.types.items() if start == span.start and end > span.end]
+    calls = [(end, kind) for (start, end), kind in types.items() if start == span.start and end > span.end]
     # A pipe begins with its first value; its last stage is a shorter place.
     following = document.text[span.end : span.end + 1]
     return min(calls, key=lambda call: call[0])[1] if calls and following in ("[", "(") else None

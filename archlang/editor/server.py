@@ -229,7 +229,7 @@ class _Answers:
         document = self._document(parameters.text_document)
         return [
             lsp.InlayHint(_position(document.source, hint.offset), hint.text, kind=lsp.InlayHintKind.Type)
-            for hint in hints(document)
+            for hint in hints(document, *_bounds(document, parameters.range))
         ]
 
     def formatting(self, parameters: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
@@ -259,8 +259,6 @@ class _Answers:
         document, only = self._document(parameters.text_document), parameters.context.only
         actions = []
         if _is_wanted(lsp.CodeActionKind.QuickFix, only):
-            places = (parameters.range.start, parameters.range.end)
-            start, end = (positions.offset(document.source, place.line, place.character) for place in places)
             actions += [
                 lsp.CodeAction(
                     correction.title,
@@ -269,7 +267,7 @@ class _Answers:
                     is_preferred=correction.edits == correction.diagnostic.edits,
                     edit=self._workspace_edit(correction.edits),
                 )
-                for correction in corrections(document, start, end)
+                for correction in corrections(document, *_bounds(document, parameters.range))
             ]
         if _is_wanted(lsp.CodeActionKind.SourceFixAll, only) and (text := all_corrected(document)) is not None:
             edit = Edit(Span(document.source, 0, len(document.text)), text)
@@ -344,6 +342,11 @@ class _Answers:
         """Returns a place in another file; an open file keeps the name that the editor has given it."""
         uri = self._uris.get(os.path.normpath(span.source.path))
         return _location(span) if uri is None else lsp.Location(uri, _range(span))
+
+
+def _bounds(document: Document, place: lsp.Range) -> tuple[int, int]:
+    start, end = (positions.offset(document.source, each.line, each.character) for each in (place.start, place.end))
+    return start, end
 
 
 def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str] | None) -> bool:

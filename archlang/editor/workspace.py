@@ -48,8 +48,7 @@ class Workspace:
         if path not in self._documents:
             text = self._texts.get(os.path.realpath(path))
             text = read(path).text if text is None else text
-            is_open = os.path.realpath(path) in self._texts
-            self._documents[path] = Document(path, text, dict(self._texts), is_open=is_open)
+            self._documents[path] = Document(path, text, dict(self._texts))
         return self._documents[path]
 
     def usable_files(self, path: str) -> Iterator[str]:

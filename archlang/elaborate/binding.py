@@ -247,7 +247,6 @@ class Binding:
                     bound.span,
                     written.span,
                     axis is Axis.FEATURE,
-                    name in self.parameters,
                 )
             )
         self._disagreeing.add(name)

@@ -274,7 +274,7 @@ class Calls:
         spend(_LIBRARY_CALL)
         before = self._context.reported
         with unlimited():  # the call costs the same, known or not
-            return _known_calls.get(key, bind, lambda: self._context.reported == before)
+            return _known_calls.get(key, bind, lambda _: self._context.reported == before)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

@@ -152,10 +152,7 @@ class Statements:
             if value.type != state.type and not grows:
                 place, first = statement.value.span, frame.binding_span(name)
                 in_scan = frame.word == "scan"
-                grows_outside = frame.outer is not None and frame.outer.is_growing(name)
-                self._report(
-                    mistakes.state_changes_type(place, name, state.type, value.type, first, in_scan, grows_outside)
-                )
+                self._report(mistakes.state_changes_type(place, name, state.type, value.type, first, in_scan))
                 value = None
             frame.names[name] = named(value, name)
             self._context.observe(span, value)

@@ -79,10 +79,6 @@ class Frame:
         """The frame of the definition, outside of its loops."""
         return self if self.outer is None else self.outer.root
 
-    def is_growing(self, name: str) -> bool:
-        """Whether a scan around carries a name that grows."""
-        return any(name in frame.growing for frame in self._inside_out())
-
     def _inside_out(self) -> Iterator[Frame]:
         frame: Frame | None = self
         while frame is not None:

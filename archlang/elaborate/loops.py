@@ -149,7 +149,7 @@ class Loops:
             self._report(name_mistakes.update_of_mixture(states.pop(mixture), mixture, halted, mixture_span))
         if halted not in states and halted not in _bound_names(statement.body):
             if frame.find(halted)[0]:
-                self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state", states))
+                self._report(name_mistakes.state_not_updated(statement.state_span, halted, "halting state"))
             else:
                 self._report(name_mistakes.update_of_unbound(statement.state_span, halted, frame.visible()))
         inner, initial = self._enter(frame, "halting", statement.span, states, frame.paths)

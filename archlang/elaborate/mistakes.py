@@ -41,9 +41,8 @@ def sizes_disagree(
     origin: Span | None,
     declared: Span | None,
     is_feature: bool,
-    is_static: bool,
 ) -> Diagnostic:
-    """`is_feature`: it is a number of features, not a length. `is_static`: `name` is that of a static of the block."""
+    """`is_feature`: it is a number of features, not a length."""
     labels = []
     if origin is not None and origin != span:
         labels.append(Label(origin, f"`{name}` is {expected} because of this"))
@@ -56,8 +55,6 @@ def sizes_disagree(
     remedy = f"change the size to {expected}, for example with `linear[{expected}]`"
     if not is_feature:
         remedy = "use sequences of the same length"
-        if is_static:
-            remedy = f"use a sequence of this length, or set `{name}` to that of this one, if it is a number"
     label = got if is_number else f"{name} = {got}"
     diagnostic = Diagnostic("E0401", message, span, label, tuple(labels), remedy)
     return diagnostic.with_edits(*resized(span, got, expected)) if is_feature else diagnostic
@@ -105,20 +102,16 @@ _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
 def state_changes_type(
-    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool, grows_outside: bool = False
+    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool
 ) -> Diagnostic:
-    """`grows_outside`: a scan around the loop has the state after `carry … growing`."""
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
     if before.name == "number":
         remedy = f"begin with zeros of the type `{after}` before the loop, as in `{name} = 0 * …`"
     elif before.name == after.name == "seq" and before.feature == after.feature:
-        if grows_outside:
-            remedy = f"update `{name}` in the scan that carries it, outside of this loop, or let another name grow"
-        else:
-            remedy = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
-            remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}" if in_scan else remedy
+        remedy = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
+        remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}" if in_scan else remedy
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
@@ -170,13 +163,7 @@ def wrong_number_of_sizes(span: Span, name: str, expected: str, got: int) -> Dia
     if not sizes or got != len(sizes) + 1 or name == "pointer":
         return diagnostic
     remedy = f"leave out the batch axis, which is implicit: `{name}[{', '.join(sizes)}]`"
-    return replace(diagnostic, remedy=remedy).with_edits(_without_batch_axis(span))
-
-
-def _without_batch_axis(kind: Span) -> Edit | None:
-    first = re.match(r"\w+\[[^,\[\]]*,\s*", kind.text)
-    opener = kind.text.find("[") + 1
-    return None if first is None else Edit(Span(kind.source, kind.start + opener, kind.start + first.end()), "")
+    return replace(diagnostic, remedy=remedy)
 
 
 _USUAL_SIZES = {

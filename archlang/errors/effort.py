@@ -74,12 +74,14 @@ class Memo(Generic[Result]):
         self._most = most
         self._results: dict[Hashable, Result] = {}
 
-    def get(self, key: Hashable, compute: Callable[[], Result], keeps: Callable[[], bool] = lambda: True) -> Result:
-        """Returns the result of a key; computes an unknown one, and keeps it if `keeps` then says so."""
+    def get(
+        self, key: Hashable, compute: Callable[[], Result], keeps: Callable[[Result], bool] = lambda result: True
+    ) -> Result:
+        """Returns the result of a key; computes an unknown one, and keeps it if `keeps` says so."""
         if key in self._results:
             return self._results[key]
         result = compute()
-        if keeps():
+        if keeps(result):
             if len(self._results) >= self._most:
                 self._results.clear()
             self._results[key] = result

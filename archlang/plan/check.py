@@ -2,9 +2,9 @@
 the edits of those whose correction is safe."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report
 from archlang.errors.edits import apply_edits
-from archlang.errors.effort import TooMuchWork, limited, spend
+from archlang.errors.effort import Memo, TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
@@ -39,6 +39,9 @@ _UNKNOWN_ITEMS = frozenset({"E0202", "E0214", "E0604", "E0612"})
 _OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"})
 # What a missing line of a recipe or a table may set, be or name.
 _OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
+
+# What does not follow from two definitions of a name: unknown values and blocks, and other repetitions.
+_INDEPENDENT = frozenset({"E0201", "E0202", "E0204", "E0205", "E0306", "E0602", "E0611"})
 
 # What a recipe and a table take from others.
 _OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
@@ -89,7 +92,11 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         for diagnostic in report.sorted()
         if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
     ]
-    doubtful = items_in_doubt(resolved, mistakes)
+    signatures = [item.signature.span for item in resolved.program.items if isinstance(item, Definition | Extern)]
+    is_ambiguous = any(
+        each.code == "E0204" or (each.code == "E0205" and any(span.contains(each.span) for span in signatures))
+        for each in mistakes
+    )
     return tuple(
         diagnostic
         for diagnostic in mistakes
@@ -97,8 +104,8 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         and (
             diagnostic in diagnostics
             or not (
-                _follows(diagnostic, diagnostics, resolved)
-                or follows(diagnostic, doubtful, mistakes)
+                (is_ambiguous and diagnostic.code not in _INDEPENDENT)
+                or _follows(diagnostic, diagnostics, resolved)
                 or _follows_from_source(diagnostic, mistakes, resolved)
             )
         )
@@ -236,6 +243,12 @@ def elaborate_alone(declaration: Declaration, report: Report, observe: Observe |
     elaborate(declaration, {}, ambient, declaration.span, report, generic=True, observe=observe)
 
 
+# The steps of the checks of bodies without mistakes: after a change, an editor checks few bodies again.
+_sound_bodies = Memo[int]()
+# The most blocks of a file that a body may name, directly or not, so that its steps are kept.
+_MOST_NAMED = 200
+
+
 def _check_body(declaration: Declaration, report: Report) -> None:
     item, found = declaration.item, list[Diagnostic]()
     assert isinstance(item, Definition)
@@ -244,14 +257,45 @@ def _check_body(declaration: Declaration, report: Report) -> None:
         found.append(diagnostic)
         report(diagnostic)
 
-    elaborate_alone(declaration, note)
-    places = {each.span for each in found}
-    for mistake in unbound_names(item, declaration.file):
-        if mistake.span not in places:  # in a branch that the defaults of statics exclude
-            note(mistake)
-    if not any(each.is_error for each in found):  # else a misspelt name may be meant
-        for warning in unused_names(item):
-            report(warning)
+    def steps() -> int:
+        with limited(MOST_STEPS) as budget:
+            elaborate_alone(declaration, note)
+            places = {each.span for each in found}
+            for mistake in unbound_names(item, declaration.file):
+                if mistake.span not in places:  # in a branch that the defaults of statics exclude
+                    note(mistake)
+            if not any(each.is_error for each in found):  # else a misspelt name may be meant
+                for warning in unused_names(item):
+                    note(warning)
+        return budget.spent
+
+    key = _texts_of_body(declaration)
+    # A known body takes its steps again, so that the limit does not depend on what is known.
+    spend(steps() if key is None else _sound_bodies.get(key, steps, lambda _: not found))
+
+
+def _texts_of_body(declaration: Declaration) -> Hashable:
+    """Returns what the check of a body depends on: its text, those of the blocks of its file that it may name, and
+    those that `use` lines bring in; None if one of them cannot be read as a whole."""
+    file, text = declaration.file, declaration.item.span.text
+    named: dict[str, Definition | Extern] = {}
+    pending = [text]
+    while pending:
+        for name in _words_of(pending.pop()) & file.own.keys() - named.keys():
+            named[name] = file.own[name].item
+            pending.append(named[name].span.text)
+        if len(named) > _MOST_NAMED:
+            return None
+    if not all(item.is_whole for item in (declaration.item, *named.values())):
+        return None
+    uses = tuple(use.span.text for use, _ in file.uses)
+    used = tuple(source.text for source in file.sources[1:])
+    return file.program.source.path, text, frozenset(item.span.text for item in named.values()), uses, used
+
+
+@lru_cache(maxsize=10_000)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
@@ -287,48 +331,6 @@ def _check_recipe(recipe: Recipe, cells: CellPlanner, points: list[Check]) -> No
         points.append(planner.check_points)
     if planner.recipe.parts.search:
         points.append(partial(check_search_points, planner))
-
-
-_DEFINED_TWICE = "E0204"
-_BOUND_TWICE = "E0205"
-# What is there twice does not follow from anything else, nor do unknown values and blocks.
-_INDEPENDENT = frozenset({_DEFINED_TWICE, _BOUND_TWICE, "E0201", "E0202", "E0306", "E0602", "E0611"})
-
-
-def items_in_doubt(resolved: ResolvedFile, diagnostics: Iterable[Diagnostic]) -> Sequence[Item]:
-    """Returns the items that name something with two definitions, directly or by an item that does, and those with
-    two statics or inputs of one name. A second definition is not in doubt itself."""
-    twice = [mistake.span for mistake in diagnostics if mistake.code in (_DEFINED_TWICE, _BOUND_TWICE)]
-    if not twice:
-        return ()
-    items = [*resolved.program.items, *(declaration.item for declaration in resolved.used.values())]
-    words = [(item, _words(item)) for item in items if not isinstance(item, Use)]
-    doubtful: list[Item] = []
-    for item, _ in words:
-        if isinstance(item, Definition | Extern):
-            parts = (*item.signature.statics, *item.signature.inputs)
-            doubtful += [item] * any(part.span is span for span in twice for part in parts)
-    names = {item.name for item in doubtful}
-    names |= {mistake.span.text for mistake in diagnostics if mistake.code == _DEFINED_TWICE}
-    while users := [item for item, item_words in words if item not in doubtful and names & item_words]:
-        doubtful += users
-        names |= {item.name for item in users}
-    return doubtful
-
-
-def follows(diagnostic: Diagnostic, doubtful: Sequence[Item], mistakes: Iterable[Diagnostic]) -> bool:
-    """Whether a diagnostic may follow from a name with two definitions: it is within an item in doubt, or a recipe
-    lacks a part that may be meant to come from the first recipe of its name."""
-    if diagnostic.code == "E0601":
-        return any(mistake.code == _DEFINED_TWICE and mistake.span == diagnostic.span for mistake in mistakes)
-    return diagnostic.code not in _INDEPENDENT and any(item.span.contains(diagnostic.span) for item in doubtful)
-
-
-def _words(item: Item) -> set[str]:
-    text, name = item.span.text, item.name_span
-    words = re.findall(r"\w+", text[: name.start - item.span.start] + text[name.end - item.span.start :])
-    spend(len(words) // 20)
-    return set(words)
 
 
 # A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.

@@ -8,7 +8,7 @@ from archlang.errors import Report, ignore
 from archlang.errors.effort import spend
 from archlang.errors.source import Span
 from archlang.plan import mistakes
-from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group
+from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group, written_group
 from archlang.plan.plan import PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.plan.variations import read_table
@@ -140,7 +140,7 @@ def check_claimed_groups(recipe: ResolvedRecipe, measures: Measures) -> None:
         if any(path.startswith("task.") for path in paths):
             continue
         values = [
-            (setting.path.text.partition(".")[2], plain(evaluator.value(setting.value, None)), setting.value.span)
+            (setting.path.text.partition(".")[2], written_group(setting, evaluator), setting.value.span)
             for setting in claim.at
             if is_group(setting)
         ]

@@ -1,6 +1,6 @@
 """What a run can measure: the splits and metrics of its task, and the user's own metrics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.elaborate.static_arguments import plain
@@ -9,6 +9,7 @@ from archlang.errors.names import did_you_mean
 from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.resolve import mistakes as name_mistakes
+from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.values import Bound
 from archlang.syntax.tree import Name, Setting
 from archlang.types.statics import StaticValue, Symbol
@@ -36,8 +37,18 @@ def is_group(setting: Setting) -> bool:
     return setting.path.parts[0] not in ("task", "model", "train", "seed")
 
 
-def group_value(value: StaticValue) -> int:
-    """Returns the number of a group: an int itself, a share in per cent; -1, which no group has, for other statics."""
+def written_group(setting: Setting, evaluator: Evaluator) -> StaticValue | None:
+    """Returns the value of a group as it is written. A word is the name of a value, also if it names a block, too."""
+    if isinstance(setting.value, Name):
+        return Symbol(setting.value.text)
+    return plain(evaluator.value(setting.value, None))
+
+
+def group_value(value: StaticValue, names: Sequence[str] = ()) -> int:
+    """Returns the number of a group: an int itself, a share in per cent, the place of a name in `names`; -1, which no
+    group has, for other statics."""
+    if str(value) in names:
+        return names.index(str(value))
     if isinstance(value, float):
         return round(value * 100)
     return value if isinstance(value, int) else -1

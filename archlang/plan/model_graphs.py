@@ -78,7 +78,7 @@ class ModelGraphs:
             (model, self._texts(bounds), may_be_unknown),
             lambda: Elaborated(*elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown)),
             # A diagnostic may name the place of the recipe.
-            lambda: not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()),
+            lambda _: not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()),
         )
 
     def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:

@@ -6,14 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
-from archlang.elaborate.static_arguments import plain
 from archlang.errors.effort import TooMuchWork, spend
 from archlang.errors.names import did_you_mean, is_typing_error
 from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number
-from archlang.plan.measures import RUN, bad_metric, is_group
+from archlang.plan.measures import RUN, bad_metric, is_group, written_group
 from archlang.plan.plan import Plan, PublishedResult, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.planner import Planner
 from archlang.plan.recipe import report_repeated
@@ -218,7 +217,7 @@ class WrittenTable:
         groups = {
             setting.path.text.partition(".")[2]: group
             for setting in column.at
-            if is_group(setting) and (group := plain(evaluator.value(setting.value, None))) is not None
+            if is_group(setting) and (group := written_group(setting, evaluator)) is not None
         }
         return TableColumn(column.title, metric, index, groups)
 

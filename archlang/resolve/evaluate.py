@@ -70,8 +70,6 @@ class Evaluator:
             case tree.Unary(operand=operand):
                 holds = self.truth(operand)
                 return Unknown("bool") if holds is None else not holds
-            case tree.Binary(operator="-", left=tree.Number(), right=tree.Number()) if kind == "range":
-                return self._refused(mistakes.range_with_minus(expression.span))
             case tree.Binary():
                 return self._binary(expression)
             case tree.Conditional(then=then, test=test, otherwise=otherwise):

@@ -1,7 +1,7 @@
 """Diagnostics about names, statements, `use` lines and statics."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archlang.errors import Diagnostic, Edit, Label
@@ -126,15 +126,9 @@ def unknown_model(span: Span, name: str, possible: Iterable[str], is_block: bool
     return replace(diagnostic, remedy=_use_line(module)).with_edits(used(span.source, module), is_safe=True)
 
 
-def state_not_updated(span: Span, name: str, word: str, updated: Collection[str] = ()) -> Diagnostic:
-    """`updated` are the names that the body updates."""
+def state_not_updated(span: Span, name: str, word: str) -> Diagnostic:
     message = f"the {word} `{name}` is never updated in the loop"
     diagnostic = Diagnostic("E0223", message, span, "never updated", remedy=f"write `{name} <- …` in the body")
-    if word == "halting state" and len(updated) == 1:
-        (state,) = updated
-        return replace(diagnostic, remedy=f"halt on the state of the loop: `halting {state}`").with_edits(
-            Edit(span, state)
-        )
     return diagnostic.with_edits(without_item(span)) if word == "carried state" else diagnostic
 
 
@@ -335,12 +329,6 @@ def static_without_name(span: Span, name: str | None) -> Diagnostic:
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
     diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=remedy)
     return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic
-
-
-def range_with_minus(span: Span) -> Diagnostic:
-    written = re.sub(r"\s*-\s*", "..", span.text)
-    diagnostic = _rows.not_evaluable(span, "this is a difference, not a range", f"write `{written}`")
-    return diagnostic.with_edits(Edit(span, written))
 
 
 def path_with_brackets(span: Span, path: str) -> Diagnostic:

@@ -154,9 +154,6 @@ class Loader:
     unsaved: Mapping[str, str] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     parse: Parse = parse_tolerantly
-    """parses the text of `load_source`"""
-    parse_file: Parse = parse_tolerantly
-    """parses the texts of files"""
     _readable: ReadableFolders = field(default_factory=ReadableFolders)
     # The place of the first `use` of each file, by the path in messages.
     _first_uses: dict[str, Span] = field(default_factory=dict)
@@ -196,7 +193,7 @@ class Loader:
         if key not in self._resolved:
             source = read_source()
             self._open[key] = shown
-            self._resolved[key] = self._resolve(*self.parse_file(source))
+            self._resolved[key] = self._resolve(*self.parse(source))
             del self._open[key]
         return self._resolved[key]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from archlang.errors import Diagnostic
 from archlang.errors.log import MOST_ERRORS, DiagnosticLog
@@ -21,6 +23,25 @@ if TYPE_CHECKING:
     from lark import Token
 
 __all__ = ["parse", "parse_setting", "parse_tolerantly", "read"]
+
+
+# After a `}` of a line of its own, a line that begins like an item begins one, in any context.
+_END_OF_PART = re.compile(
+    r"""
+    ^\}[ \t]*(?:\#[^\r\n]*)?\r?\n
+    (?= (?: [ \t]* (?:\#[^\r\n]*)? \r?\n )*
+        (?: (?:block|extern|recipe|table)[ \t]+[A-Za-z_] | model[ \t]+[A-Za-z_]\w*[ \t]*(?:\[[^][\r\n]*\][ \t]*)?\( ) )
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+class Part(NamedTuple):
+    """The nodes of a part of a text, its mistakes, and the number of its tokens and comments."""
+
+    nodes: list[Node]
+    mistakes: list[Diagnostic]
+    words: int
 
 
 def parse(source: Source) -> Program:
@@ -45,12 +66,37 @@ def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     sound = _parse_sound(source, code)
     if sound is not None:
         return Program.of(sound, source), ()
-    nodes: list[Node] = []
-    found: list[Diagnostic] = []
+    return join(source, (parse_part(source, start, end) for start, end in bounds_of_parts(source.text)))
+
+
+def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and the end of each part of a text. Parts consist of whole items, and are parsed alone."""
+    return pairwise((0, *(end.end() for end in _END_OF_PART.finditer(text)), len(text)))
+
+
+def parse_part(source: Source, start: int, end: int) -> Part:
+    """Parses a part of a text. One with a word that is too long counts more words than a text may have."""
+    code, comments, excess = tokens(source, start, end)
+    words = len(code) + len(comments) if excess is None else MOST_WORDS + 1
+    sound = _parse_sound(source, code)
+    if sound is not None:
+        return Part(sound, [], words)
+    part = Part([], [], words)
     for item in units.items(code):
-        parsed, errors = _parse_item(source, item)
-        nodes += parsed
-        found += errors
+        nodes, found = _parse_item(source, item)
+        part.nodes.extend(nodes)
+        part.mistakes.extend(found)
+        if len(part.mistakes) > MOST_ERRORS:
+            break
+    return part
+
+
+def join(source: Source, parts: Iterable[Part]) -> tuple[Program, tuple[Diagnostic, ...]]:
+    """Returns the program that consists of parts, and the diagnostics; parts after too many mistakes are left out."""
+    nodes, found = list[Node](), list[Diagnostic]()
+    for part in parts:
+        nodes += part.nodes
+        found += part.mistakes
         if len(found) > MOST_ERRORS:
             break
     return Program.of(nodes, source), tuple(found)

@@ -61,24 +61,24 @@ def pieces(text: str, start: int = 0, end: int | None = None) -> Iterator[re.Mat
             yield piece
 
 
-def tokens(source: Source) -> tuple[list[Token], list[Token], Token | None]:
-    """Returns the tokens and the comments of a text, and the first that is one too many, or too long. The terminal of a
-    word is that of its keyword, if it has one."""
+def tokens(source: Source, start: int = 0, end: int | None = None) -> tuple[list[Token], list[Token], Token | None]:
+    """Returns the tokens and the comments of a part of a text, and the first that is one too many, or too long. The
+    terminal of a word is that of its keyword, if it has one."""
     from lark import Token
 
     of_text = kinds()
     code: list[Token] = []
     comments: list[Token] = []
     text, is_marked = source.text, source.text.startswith("\ufeff")
-    for piece in pieces(text):
-        start, end, kind = piece.start(), piece.end(), piece.lastgroup or ""
-        line, column = source.position(start)
+    for piece in pieces(text, start, end):
+        place, kind = piece.start(), piece.lastgroup or ""
+        line, column = source.position(place)
         word = piece[0]
         if kind in ("SIGN", "WORD"):
             kind = of_text.get(word) or ("DOTTED" if "." in word else "NAME")
         if kind == "STRING" and "\0" in word:  # it would end a text of C
             kind = "UNKNOWN"
-        token = Token(kind, word, start, line, column - (is_marked and line == 1), None, None, end)
+        token = Token(kind, word, place, line, column - (is_marked and line == 1), None, None, piece.end())
         is_long = len(word.strip('"')) > LONGEST_WORD and kind != "COMMENT"
         if is_long or len(code) + len(comments) == MOST_WORDS:
             return code, comments, token

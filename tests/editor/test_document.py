@@ -1,5 +1,7 @@
 """A document knows the diagnostics, names and types of a text that is being written."""
 
+import random
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -7,12 +9,15 @@ import pytest
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.elaborate.context import Observe
-from archlang.errors import Diagnostic, Report
+from archlang.errors import Report
+from archlang.errors.effort import Memo
 from archlang.errors.source import Source
-from archlang.plan.check import elaborate_alone
+from archlang.plan.check import check_text, elaborate_alone
+from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
-from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Definition, Missing, Program, Recipe
+from archlang.syntax.parser import Part, parse_part, parse_tolerantly
+from archlang.syntax.tree import Definition, Missing, Recipe
+from archlang.types import Type
 from benchmarks.editor import texts
 
 HALF_WRITTEN = """block b(h: seq[n, d]) -> seq[n, d] {
@@ -23,10 +28,14 @@ HALF_WRITTEN = """block b(h: seq[n, d]) -> seq[n, d] {
 """
 
 
+def _types(document: Document) -> dict[tuple[int, int], Type]:
+    return {place: kind for item in document.program.items for place, kind in document.types_of(item).items()}
+
+
 def test_a_half_written_line_costs_only_itself() -> None:
     document = Document("half.arch", HALF_WRITTEN)
     assert [each.span.line for each in document.diagnostics] == [3]
-    types = {HALF_WRITTEN[start:end]: str(kind) for (start, end), kind in document.types.items()}
+    types = {HALF_WRITTEN[start:end]: str(kind) for (start, end), kind in _types(document).items()}
     assert types["a"] == "seq[n, d]"
     assert types["a + h"] == "seq[n, d]"
 
@@ -36,7 +45,7 @@ def test_a_line_with_a_type_error_leaves_the_types_of_the_others() -> None:
         "m.arch", "block b(h: seq[n, 4]) -> seq[n, 4] {\n    a = norm(h)\n    return a + linear[5](h)\n}\n"
     )
     assert [each.code for each in document.diagnostics] == ["E0406"]
-    assert str(document.types[document.text.index("a ="), document.text.index("a =") + 1]) == "seq[n, 4]"
+    assert str(_types(document)[document.text.index("a ="), document.text.index("a =") + 1]) == "seq[n, 4]"
 
 
 def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
@@ -52,11 +61,12 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
 def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
-    def parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-        parsed.append(source.text)
-        return parse_tolerantly(source)
+    def parse(source: Source, start: int, end: int) -> Part:
+        parsed.append(source.text[start:end])
+        return parse_part(source, start, end)
 
-    monkeypatch.setattr("archlang.editor.document.parse_tolerantly", parse)
+    monkeypatch.setattr("archlang.editor.document._known_parts", Memo[tuple[Part, int]]())
+    monkeypatch.setattr("archlang.editor.document.parse_part", parse)
     used = tmp_path / "used.arch"
     text = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return a(h)\n}\n'
     path = str(tmp_path / "b.arch")
@@ -65,7 +75,7 @@ def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, mo
         for line in ("", "# A comment.\n"):
             assert [each.code for each in Document(path, text + line).diagnostics] == codes
         assert Document(path, text + "block half(").program.items
-    assert sum(text.startswith("block") for text in parsed) == 2
+    assert sum(text.startswith(("block a", "block c")) for text in parsed) == 2
 
 
 LAYER = "block layer{0}(h: seq[n, d]) -> seq[n, d] {{\n    a = norm(h)\n    return a + h\n}}\n\n"
@@ -78,7 +88,7 @@ def test_an_item_with_a_half_written_line_keeps_its_other_lines() -> None:
     (mistake,) = document.diagnostics
     assert mistake.span.text == "("
     place = text.index("layer2(h)")
-    assert str(document.types[place, place + len("layer2(h)")]) == "seq[n, 8]"
+    assert str(_types(document)[place, place + len("layer2(h)")]) == "seq[n, 8]"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_a_half_written_line_with_a_bracket_leaves_the_rest_of_its_block(line: s
     assert document.diagnostics
     assert [item.name for item in document.program.items if isinstance(item, Definition)] == ["b", "c"]
     place = text.index("return norm(a)") + len("return ")
-    assert str(document.types[place, place + len("norm(a)")]) == "seq[n, d]"
+    assert str(_types(document)[place, place + len("norm(a)")]) == "seq[n, d]"
 
 
 @pytest.mark.parametrize("line", ["claim", "vary model.d in", "search", "test model.d ="])
@@ -139,3 +149,62 @@ def test_completion_elaborates_only_the_block_around_it(monkeypatch: pytest.Monk
     offered = completions(Document("m.arch", text), offset)
     assert next(each.detail for each in offered if each.word == "a") == "seq[n, d]"
     assert elaborated == ["layer7"]
+
+
+_PROGRAMS = sorted(
+    (path.read_text(encoding="utf-8") for path in (*BLOCKS.rglob("*.arch"), *recipe_files().values())), key=len
+)
+_INSERTED = ("}", "{", "(", '"', "#", "\n", "\n}\n\nblock new(h: seq[n, d]) -> seq[n, d] {\n", "\n}\n\nmodel m[", "x")
+
+
+def _changed(text: str, dice: random.Random) -> str:
+    start, lines = dice.randrange(len(text)), text.splitlines(keepends=True)
+    place, first = dice.randrange(len(lines)), dice.randrange(len(lines))
+    match dice.randrange(4):
+        case 0:
+            return text[:start] + text[start + dice.randint(1, 30) :]
+        case 1:
+            return text[:start] + dice.choice(_INSERTED) + text[start:]
+        case 2:
+            return "".join([*lines[:place], *lines[place + dice.randint(1, 3) :]])
+    return "".join([*lines[:place], *lines[first : first + dice.randint(1, 15)], *lines[place:]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_changed_text_has_the_tree_and_the_diagnostics_of_a_new_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(seed)
+    text = original = "".join(dice.choices(_PROGRAMS[:-40], k=2))
+    for _ in range(3):
+        document = Document("p.arch", text)
+        assert document.diagnostics is not None
+        with monkeypatch.context() as context:
+            context.setattr("archlang.plan.check._sound_bodies", Memo[int]())
+            assert document.diagnostics == check_text(text, "p.arch")
+        assert astuple(document.program) == astuple(parse_tolerantly(document.source)[0])
+        text = _changed(text if dice.random() < 0.5 else original, dice)
+
+
+def test_a_known_body_counts_for_the_limit_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = texts(200)["200 lines"]
+    assert Document("p.arch", text).diagnostics == ()
+    monkeypatch.setattr("archlang.plan.check.MOST_STEPS", 1_000)
+    (mistake,) = Document("p.arch", text).diagnostics
+    monkeypatch.setattr("archlang.plan.check._sound_bodies", Memo[int]())
+    assert (mistake,) == Document("p.arch", text).diagnostics
+    assert mistake.code == "E0228"
+
+
+def test_a_change_parses_and_elaborates_only_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LAYER.format(1) + LAYER.format(2).replace("norm", "layer1") + LAYER.format(3)
+    assert Document("p.arch", text).diagnostics == ()
+    elaborated: list[str] = []
+
+    def record(declaration: Declaration, report: Report) -> None:
+        elaborated.append(declaration.name)
+        elaborate_alone(declaration, report)
+
+    monkeypatch.setattr("archlang.plan.check.elaborate_alone", record)
+    assert Document("p.arch", text.replace("norm(h)", "norm(h + h)", 1)).diagnostics == ()
+    assert elaborated == ["layer1", "layer2"]

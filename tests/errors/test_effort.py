@@ -59,6 +59,6 @@ def test_a_known_result_takes_no_steps() -> None:
 
 def test_a_memo_keeps_what_it_is_told_to_and_a_limited_number() -> None:
     memo = Memo[int](most=2)
-    assert memo.get(0, lambda: 1, keeps=lambda: False) == 1
+    assert memo.get(0, lambda: 1, keeps=lambda _: False) == 1
     assert [memo.get(key, lambda: 2) for key in range(3)] == [2, 2, 2]
     assert [memo.get(key, lambda: 3) for key in (2, 0)] == [2, 3]  # the third has made the others forgotten

@@ -30,16 +30,6 @@ def test_a_form_of_another_language_has_the_remedy_of_this_one(line: str, remedy
     assert [each.remedy for each in mistakes] == [remedy]
 
 
-GROWING = """model m[d = 8](x: tokens[n]) -> logits[classes] {
-    h = embed[d](x)
-    s = constant[0, d]()
-    y = scan v in h carry s growing {
-        repeat 3 { s <- append(s, expand(v)) }
-        emit v
-    }
-    return mean(s) |> linear[classes]
-}
-"""
 PART = """block b[r: range](h: seq[n, d]) -> seq[n, d] { return linear[r.low](h) }
 model m[d = 8](x: tokens[n]) -> logits[classes] { return embed[d](x) |> b[1..2] |> last |> linear[classes] }
 """
@@ -76,7 +66,6 @@ SETTINGS = TWICE[: TWICE.rindex("recipe")]
 @pytest.mark.parametrize(
     ("program", "remedy"),
     [
-        (GROWING, "update `s` in the scan that carries it, outside of this loop, or let another name grow"),
         (PART, "declare a static for each part of `r`: only Python reads its parts"),
         (TRUNCATED, "write `truncated 2` after the last name of `carry`"),
         (TOKENS, "turn tokens into vectors with `embed[d]`, and scan these"),

@@ -124,6 +124,13 @@ def test_a_table_without_claims_shows_the_first_metric_of_the_task(file: Path) -
     assert [column.metric for column in table.columns] == ["test.squared_error"]
 
 
+def test_the_name_of_a_group_is_a_word_also_if_a_block_has_it(file: Path) -> None:
+    text = 'table t {\n row "a" small\n columns "c" test.accuracy at test.length in [first, later]\n}\n'
+    file.write_text(MODEL + text)
+    with pytest.raises(ProgramError, match="has no items of `length` first"):
+        plan_table(file, "t")
+
+
 def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
     text = 'table t {\n row "a" small\n column "c" test.accuracy at test.length = 9, model.d = 4\n}\n'
     (cell,) = plan_table(written(file, MODEL + text)).cells

@@ -31,11 +31,6 @@ IF = """block b[{}](h: seq[n, d]) -> seq[n, d] {{
             BLOCK.format("relu(h) when g == yes else h").replace("b(", "b[g = true]("),
             BLOCK.format("relu(h) when g == true else h").replace("b(", "b[g = true]("),
         ),
-        (
-            RECIPE.format("", "").replace("ctl", "ctl[train = 1 - 5]"),
-            RECIPE.format("", "").replace("ctl", "ctl[train = 1..5]"),
-        ),
-        (BLOCK.format("h").replace("h: seq[n, d]", "h: seq[b, n, d]"), BLOCK.format("h")),
     ],
 )
 def test_the_edit_writes_what_is_meant(half: str, whole: str) -> None:

@@ -156,7 +156,7 @@ def _last_step(folder: Folder) -> int:
         return 0
     with folder.open_file(METRICS) as file:
         # A listing of many runs reads no long file. A running or killed process may have written half of the last line.
-        file.seek(max(os.fstat(file.fileno()).st_size - _LONGEST_LINE, 0))
+        file.seek(max(file.seek(0, os.SEEK_END) - _LONGEST_LINE, 0))
         line = file.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
     try:
         return parse_metrics(line).step if line else 0

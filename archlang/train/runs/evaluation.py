@@ -43,17 +43,20 @@ from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
-def compare(plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str) -> tuple[schemas.ClaimResult, ...]:
+def compare(
+    plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str, names: Mapping[str, Sequence[str]]
+) -> tuple[schemas.ClaimResult, ...]:
     """Returns each claim of a plan with its measurement.
 
     A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
     (`test.ignore`) names a group of the split.
 
     Args:
-        breakdown: The group that the index of a claim is about."""
+        breakdown: The group that the index of a claim is about.
+        names: Those of the values of groups, by group."""
     results = []
     for claim in plan.claims:
-        measured, has_no_group = _measured(plan, claim, splits, breakdown)
+        measured, has_no_group = _measured(plan, claim, splits, breakdown, names)
         index = "" if claim.index is None else f"[{claim.index}]"
         results.append(schemas.ClaimResult(
             metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
@@ -64,13 +67,18 @@ def compare(plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: st
 
 
 def _measured(
-    plan: Plan, claim: PublishedResult, splits: Mapping[str, schemas.SplitResult], breakdown: str
+    plan: Plan,
+    claim: PublishedResult,
+    splits: Mapping[str, schemas.SplitResult],
+    breakdown: str,
+    names: Mapping[str, Sequence[str]],
 ) -> tuple[float | None, bool]:
     """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
     groups = {}
     for path, value in claim.at.items():
         if path not in plan.settings:
-            groups[path.partition(".")[2]] = group_value(value)
+            group = path.partition(".")[2]
+            groups[group] = group_value(value, names.get(group, ()))
         elif plan.settings[path] != value:
             return None, False
     if claim.index is not None:
@@ -159,7 +167,7 @@ def conclude(
         splits=splits,
         group_names=group_names(task),
         selection=alternatives(trainer.progress.history, metric),
-        claims=compare(plan, splits, task.breakdown),
+        claims=compare(plan, splits, task.breakdown, group_names(task)),
     )
     trainer.record.write_json(schemas.RESULTS, results)
     return replace(stopped, results=results, trained=data.trained)

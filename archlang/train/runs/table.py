@@ -220,7 +220,7 @@ def _best(options: Sequence[CellResult]) -> CellResult:
 def column_value(results: Results, column: TableColumn) -> float | None:
     """Returns a column's value from the results of a run; None if it was not measured."""
     split, _, metric = column.metric.partition(".")
-    groups = {name: group_value(value) for name, value in column.groups.items()}
+    groups = {name: group_value(value, results.group_names.get(name, ())) for name, value in column.groups.items()}
     if column.index is not None:
         groups[results.breakdown] = column.index
     return results.value(split, metric, groups)

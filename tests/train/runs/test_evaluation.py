@@ -40,12 +40,12 @@ SPLITS = {"test": Score("test", 0.5, TALLIES, GROUPS, 4).result()}
 def test_a_claim_finds_its_measurement_or_says_why_there_is_none(claim: str, measured: str, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (comparison,) = compare(plan_recipe(program), SPLITS, "length")
+    (comparison,) = compare(plan_recipe(program), SPLITS, "length", {})
     assert comparison.measured_text == measured
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    of_split, of_group = compare(plan_recipe(program), SPLITS, "length")
+    of_split, of_group = compare(plan_recipe(program), SPLITS, "length", {})
     assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
     assert of_split.deviation == 0.02
 

@@ -14,6 +14,7 @@ from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
 from archlang.train.runs.table import TableRuns, TimeSpent, column_value, time_spent
+from archlang.types.statics import Symbol
 
 RESULTS = Results(
     best_step=1,
@@ -23,10 +24,15 @@ RESULTS = Results(
             items=4,
             loss=1.5,
             metrics={"accuracy": 0.5},
-            groups={"length": {8: {"accuracy": 0.25}}, "ignore": {80: {"accuracy": 0.75}}},
+            groups={
+                "length": {8: {"accuracy": 0.25}},
+                "ignore": {80: {"accuracy": 0.75}},
+                "window": {1: {"accuracy": 0.6}},
+            },
             joint=(JointRecord(of={"length": 8, "ignore": 80}, metrics={"accuracy": 0.125}),),
         )
     },
+    group_names={"window": ("first", "later")},
 )
 
 
@@ -37,6 +43,8 @@ RESULTS = Results(
         (TableColumn("", "test.accuracy", 8), 0.25),
         (TableColumn("", "test.accuracy", None, {"ignore": 0.8}), 0.75),
         (TableColumn("", "test.accuracy", 8, {"ignore": 0.8}), 0.125),
+        (TableColumn("", "test.accuracy", None, {"window": Symbol("later")}), 0.6),
+        (TableColumn("", "test.accuracy", None, {"window": Symbol("first")}), None),
         (TableColumn("", "test.accuracy", 9), None),
         (TableColumn("", "test.accuracy", 8, {"ignore": 0.1}), None),
         (TableColumn("", "iid.accuracy"), None),
