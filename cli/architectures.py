@@ -147,8 +147,8 @@ def summary(
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
     numbers as training keeps until backward. For a recipe, a line says how many bytes its training needs on each of
     `--devices`, with its own batches. If tokens can be decoded, a line says what the next one needs of those before:
-    keys, values and states. With `--measure`, what the compiler made of the model is run: scans over all positions at
-    once, maps by rows.
+    keys, values and states. `--measure` counts what the compiled model runs, where the estimate counts the page as it
+    is written: they differ by fused operations, scans over all positions at once, and maps by rows.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """

@@ -314,9 +314,10 @@ def tune(
     is_over = deadline is not None and time.time() >= deadline
     if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")
-    ranked, running = tuning.trials(), tuning.running()
-    for trial in running:
-        terminal.print(f"trial {trial.number}: {_values(trial.values)}: running in another process")
+    ranked, (unfinished, is_searched) = tuning.trials(), tuning.unfinished()
+    state = "running in another process" if is_searched else "not done; it resumes with the next search"
+    for trial in unfinished:
+        terminal.print(f"trial {trial.number}: {_values(trial.values)}: {state}")
     if as_json:
         listed = [
             {"trial": trial.number, "values": trial.values, tuning.metric: trial.value, "pruned": trial.pruned}
@@ -326,7 +327,7 @@ def tune(
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
         _print_best(tuning, ranked)
-    elif not (stop.asked or is_over or running):
+    elif not (stop.asked or is_over or unfinished):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     if stop.asked:
         raise typer.Exit(stop.exit_code)

@@ -76,6 +76,7 @@ def train(
     """
     from archlang.plan.from_file import plan_recipe
     from archlang.plan.trust import require_trust
+    from archlang.train.refusals import require_trainable
 
     deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
@@ -100,8 +101,9 @@ def train(
         if given not in (None, started := _torchrun_count(name)) and "TORCHELASTIC_RUN_ID" in os.environ:
             console.fail(f"torchrun has started {started}, and `{option}` names {given}", f"omit `{option}`", code=2)
     require_trust([plan])
-    ask_for([plan], yes, console.err if as_json else console.out)
     count, machines = devices or _torchrun_count("LOCAL_WORLD_SIZE"), nodes or _torchrun_count("GROUP_WORLD_SIZE")
+    require_trainable(plan.train, precision, count * machines, shard=shard, graphs=graphs, remat=remat)
+    ask_for([plan], yes, console.err if as_json else console.out)
     if dry_run:
         _print_needs(plan, device, count, machines, shard, remat)
         return
@@ -145,10 +147,7 @@ def train(
 
 
 def _print_needs(plan: Plan, device: str, devices: int, nodes: int, shard: bool, remat: bool) -> None:
-    """Prints what a run needs.
-
-    Raises:
-        RunMachineError: it needs more memory than there is."""
+    """Prints what a run needs. Raises a RunMachineError if that is more memory than there is."""
     from archlang.errors.names import plural, rounded
     from archlang.train.devices import select_device
     from archlang.train.memory import memory_by_devices

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from archlang.disk import mistakes
+from archlang.disk.os_errors import is_current_folder_deleted
 
 _RELATIVE = (
     {os.open, os.stat, os.mkdir, os.rename, os.unlink} <= os.supports_dir_fd
@@ -62,7 +63,12 @@ class Folder:
 
         Raises:
             OSError: It cannot be created."""
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            if is_current_folder_deleted():
+                raise
+            raise OSError(errno.EROFS, "its file system creates no folders", str(path)) from error  # as /proc
         return cls.open(path)
 
     def __enter__(self) -> Folder:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.errors.machine import first_line, is_out_of_memory
-from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
-from archlang.train.optimizers import is_capturable, make_capturable
+from archlang.train.optimizers import make_capturable
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.trainer import Trainer
 
@@ -106,9 +105,7 @@ class CudaGraphStep(EagerStep):
         return change
 
 
-def make_capture(
-    module: nn.Module, optimizer: BoundExtern, device: torch.device, precision: str, processes: int = 1
-) -> Capture:
+def make_capture(module: nn.Module, device: torch.device) -> Capture:
     """Returns a function that captures a step as a CUDA graph. The step is not taken by the capture, but by each call
     of its result, which returns the tensors that hold loss and norm until the next step.
 
@@ -117,10 +114,6 @@ def make_capture(
     items are outside of the pool; and loss and norm are copied before the next step."""
     if device.type != "cuda":
         raise mistakes.no_graphs(f"`{device.type}` has none")
-    if precision != "32" or processes > 1:
-        raise mistakes.no_graphs("they need one device and precision 32")
-    if not is_capturable(optimizer):
-        raise mistakes.no_graphs(f"the optimizer `{optimizer.name}` reads its learning rate on the host")
     if next(halting_loops(module), None) is not None:
         raise mistakes.no_graphs("a halting loop's number of steps depends on what it computes; a graph's is fixed")
     if drawn_loops(module):

@@ -8,6 +8,7 @@ from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Halting, OwnWeights, Repeat, Stack, step_limit
 from archlang.graph.summary import Summary, summarize, weights
 from archlang.plan.plan import Plan
+from archlang.train.refusals import why_not_shardable
 from archlang.types import Dim
 
 _NUMBER_BYTES = 4
@@ -75,11 +76,12 @@ def training_memory(
 
 
 def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: bool = False) -> dict[str, Memory]:
-    """Returns what training needs on one device, on each of several, and on each of several with `--shard`."""
+    """Returns what training needs on one device, on each of several, and with `--shard` if that is possible."""
     needs = {"1 device": training_memory(plan, length, remat=remat)}
     if devices > 1:
         needs[f"{devices} devices"] = training_memory(plan, length, devices, remat=remat)
-        needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
+        if why_not_shardable(plan.train) is None:
+            needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
     return needs
 
 

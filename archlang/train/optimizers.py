@@ -20,6 +20,7 @@ from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
 from archlang.train.record.divided import is_divided
+from archlang.train.refusals import sign_names
 from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
 
@@ -68,11 +69,6 @@ def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
 _TORCH_NAMES = {"epsilon": "eps", "newton_schulz": "ns_steps"}
-# Optimizers whose scheduled numbers a CUDA graph can read from the device.
-_CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
-# Optimizers that treat each number separately, so that the weights of several seeds may share a tensor, and several
-# processes a weight.
-_ELEMENTWISE = _CAPTURABLE | {"lion_pytorch:Lion"}
 
 
 def make_optimizer(
@@ -90,7 +86,7 @@ def make_optimizer(
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
-    names = _sign_names(train)
+    names = sign_names(train)
     if names and not is_shipped(train):
         raise mistakes.no_sign_sgd(train.name)
     if not is_shipped(train):
@@ -164,11 +160,6 @@ def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) 
     return [weight for weight in weights if id(weight) not in identities]
 
 
-def _sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
-    names = train.statics.get("sign_sgd", ())
-    return names if isinstance(names, tuple) else ()
-
-
 def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
     module_name, _, class_name = python.partition(":")
     with needs_extra("optimizers"):
@@ -183,16 +174,6 @@ def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # A
     if "beta1" in arguments:
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
     return arguments
-
-
-def is_elementwise(train: BoundExtern) -> bool:
-    """Whether one optimizer can move the weights of several seeds, and several optimizers a weight."""
-    return train.python in _ELEMENTWISE and not _sign_names(train)
-
-
-def is_capturable(train: BoundExtern) -> bool:
-    """Whether a CUDA graph can hold a step of the optimizer."""
-    return train.python in _CAPTURABLE and not _sign_names(train)
 
 
 def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta: bool) -> None:

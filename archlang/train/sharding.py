@@ -12,27 +12,7 @@ from torch import nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
 from archlang.backend.runtime.loops import Repeat, StepModules
-from archlang.plan.plan import BoundExtern
 from archlang.train import mistakes
-from archlang.train.optimizers import is_elementwise
-
-
-def require_shardable(optimizer: BoundExtern, precision: str) -> None:
-    """
-    Raises:
-        RunError: a training with this optimizer or precision cannot divide the weights."""
-    from torch.distributed.fsdp import FSDPModule
-
-    if not hasattr(FSDPModule, "set_reduce_scatter_unused_params"):
-        raise mistakes.no_shard(f"torch {torch.__version__} cannot divide a model", "install torch 2.13 or later")
-    if precision == "16":
-        raise mistakes.no_shard("in precision 16 gradients are scaled as a whole", "use `--precision 32` or `bf16`")
-    if optimizer.statics.get("sign_sgd"):
-        reason = "`sign_sgd` moves the rows of a table that were read, in the process that holds the table"
-        raise mistakes.no_shard(reason, "delete `sign_sgd`, or omit `--shard`")
-    if not is_elementwise(optimizer):
-        reason = f"`{optimizer.name}` may need each weight as a whole"
-        raise mistakes.no_shard(reason, "use another optimizer, such as `adamw`, or omit `--shard`")
 
 
 def shard(module: Architecture, device: torch.device) -> None:
@@ -41,8 +21,10 @@ def shard(module: Architecture, device: torch.device) -> None:
     Each step of a `stack` and each expert is gathered when it runs, and all other weights for the whole call. So are
     those inside a loop whose number of steps depends on the data: processes gather in step with each other."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import FSDPModule, fully_shard
 
+    if not hasattr(FSDPModule, "set_reduce_scatter_unused_params"):
+        raise mistakes.no_shard(f"torch {torch.__version__} cannot divide a model", "install torch 2.13 or later")
     for name, weight in module.named_parameters():
         if not weight.dim():
             raise mistakes.no_shard(f"the weight `{name}` is a single number without an axis", "omit `--shard`")

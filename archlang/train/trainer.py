@@ -145,10 +145,6 @@ class Trainer:
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
-        if fabric.world_size > settings.batch and settings.batch_of == "samples":
-            raise mistakes.batch_too_small(settings.batch, fabric.world_size)
-        if fabric.world_size > 1 and settings.supervise == "deep":
-            raise mistakes.not_deep_on_devices()
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from archlang.disk.folder import Folder
+from archlang.plan.from_file import plan_search
 from archlang.train.record.reading import LOCK
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost
 from archlang.train.runs.points import Point
+from archlang.train.runs.tune import Tuning
 from tests.cli.conftest import TINY, Command
 
 PROGRAM = (
@@ -241,6 +243,15 @@ def test_tune_prints_the_best_trial_as_a_valid_recipe(archlang: Command, folder:
     assert archlang("check", "best.arch").code == 0
     printed = archlang("tune", "tiny.arch", "--trials", "0", "--device", "cpu")
     assert "recipe tiny {" in printed.out
+
+
+def test_a_trial_that_was_cut_off_is_not_done_and_resumes(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed")
+    search = plan_search(folder / "tiny.arch")
+    next(Tuning(search, folder / "runs" / "tune" / search.recipe)._points(1))  # a trial whose process dies
+    looked = archlang("tune", "tiny.arch", "--trials", "0")
+    assert (looked.code, looked.err) == (0, "")
+    assert re.search(r"trial 0: .*: not done; it resumes with the next search", looked.out)
 
 
 def test_tune_names_its_pruners(archlang: Command, folder: Path) -> None:

@@ -213,3 +213,22 @@ def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
     )
     assert "`--shard`, `--remat`" in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--devices", "2", "--set", "train.batch=1"), "cannot be shared by 2 processes"),
+        (("--devices", "2", "--graphs"), "they need one device and precision 32"),
+        (("--devices", "2", "--shard", "--precision", "16"), "cannot divide its weights: in precision 16"),
+        (("--shard",), "cannot divide its weights: a single process holds all of them"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_refuses(
+    options: tuple[str, ...], reason: str, archlang: Command, folder: Path
+) -> None:
+    for dry in ((), ("--dry-run",)):
+        result = archlang("train", "tiny.arch", "--out", "run", "--device", "cpu", *options, *dry)
+        assert result.code == 1
+        assert reason in result.err.replace("\n", " ")
+    assert [path.name for path in folder.iterdir()] == ["tiny.arch"]

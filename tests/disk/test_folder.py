@@ -9,6 +9,7 @@ import pytest
 from archlang.disk import folder as door
 from archlang.disk.folder import Folder
 from archlang.disk.mistakes import RefusedFile
+from archlang.disk.os_errors import machine_remedy
 
 
 @pytest.fixture(params=[True, False], ids=["descriptors", "checked names"])
@@ -161,3 +162,10 @@ def test_a_lock_is_held_until_it_is_closed(folder: Folder) -> None:
         with pytest.raises(BlockingIOError):
             folder.lock(".lock")
     assert not folder.is_locked(".lock")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
+def test_a_file_system_that_creates_no_folders_is_of_the_machine() -> None:
+    with pytest.raises(OSError, match="its file system creates no folders") as caught:
+        Folder.create(Path("/proc/x/y"))
+    assert machine_remedy(caught.value) == "choose a folder that you may write to"

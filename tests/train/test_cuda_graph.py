@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -19,6 +19,7 @@ from archlang.resolve import library
 from archlang.train import cuda_graph
 from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning, make_capture
 from archlang.train.record.mistakes import RunError
+from archlang.train.refusals import require_trainable
 from archlang.train.runs import training
 from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
 from archlang.train.stop import Stop
@@ -294,7 +295,7 @@ def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
 def test_a_halting_loop_cannot_be_captured(program: Path) -> None:
     module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
     with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
-        make_capture(module, ADAMW, torch.device("cuda"), "32")
+        make_capture(module, torch.device("cuda"))
 
 
 @pytest.mark.parametrize("name", ["lion", "muon", "schedule_free"])
@@ -302,13 +303,13 @@ def test_an_optimizer_that_reads_its_rate_on_the_host_cannot_be_captured(name: s
     declared = library.optimizer(name)
     assert declared is not None
     with pytest.raises(RunError, match=f"the optimizer `{name}` reads its learning rate on the host"):
-        make_capture(nn.Linear(1, 1), BoundExtern(name, declared.python, {}), torch.device("cuda"), "32")
+        require_trainable(BoundExtern(name, declared.python, {}), "32", 1, graphs=True)
 
 
 def test_graphs_need_one_device_and_single_precision() -> None:
     for precision, processes in (("bf16", 1), ("32", 2)):
         with pytest.raises(RunError, match="they need one device and precision 32"):
-            make_capture(nn.Linear(1, 1), ADAMW, torch.device("cuda"), precision, processes)
+            require_trainable(ADAMW, precision, processes, graphs=True)
 
 
 def test_batches_in_parts_run_eagerly(program: Path, tmp_path: Path, captures: Captures) -> None:

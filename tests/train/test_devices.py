@@ -1,6 +1,7 @@
 """Devices and precisions are checked before a run; random generators are restored exactly."""
 
 import random
+import signal
 from datetime import timedelta
 
 import numpy as np
@@ -22,6 +23,7 @@ from archlang.train.devices import (
     select_device,
 )
 from archlang.train.record.mistakes import RunError, RunMachineError
+from archlang.train.stop import Stop, Terminated
 
 CPU = torch.device("cpu")
 
@@ -85,11 +87,15 @@ def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:
 
     with (
         pytest.raises(RunError, match="^torch's compiler failed: No working C\\+\\+ compiler"),
-        explaining_compiler_errors(),
+        explaining_compiler_errors(Stop()),
     ):
         raise InvalidCxxCompiler
-    with pytest.raises(ZeroDivisionError), explaining_compiler_errors():
+    with pytest.raises(ZeroDivisionError), explaining_compiler_errors(Stop()):
         raise ZeroDivisionError
+    # A signal to the process group ends the C++ compiler, too.
+    with pytest.raises(Terminated) as end, explaining_compiler_errors(Stop(True, signal.SIGTERM)):
+        raise InvalidCxxCompiler
+    assert end.value.code == 128 + signal.SIGTERM
 
 
 def draw() -> tuple[float, float, float]:

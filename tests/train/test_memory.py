@@ -68,6 +68,11 @@ def test_a_page_of_more_than_a_billion_weights_fits_more_devices(program: Path) 
     assert (sharded.evaluation, sharded.total) == (weights, 4 * share + weights)
 
 
+def test_an_optimizer_of_whole_weights_has_no_line_with_shard(program: Path) -> None:
+    program.write_text(program.read_text().replace("adamw[", "muon["))
+    assert list(memory_by_devices(planned(program), 8, 2)) == ["1 device", "2 devices"]
+
+
 def test_activations_are_those_of_the_samples_at_a_time(program: Path) -> None:
     def activations(devices: int = 1, *, remat: bool = False, **sets: object) -> int:
         return training_memory(planned(program, **sets), 8, devices, remat=remat).activations

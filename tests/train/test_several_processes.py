@@ -239,12 +239,21 @@ def test_a_process_that_waits_too_long_for_another_names_itself_and_its_host(alo
 
 
 @pytest.mark.slow
-def test_a_batch_with_fewer_samples_than_processes_is_an_error(alone: Path, tmp_path: Path) -> None:
-    shutil.copy(alone / "small.arch", tmp_path)
-    options = ["--out", "run", "--device", "cpu", "--devices", "2", "--set", "train.batch=1"]
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [
+        (["--set", "train.batch=1"], "cannot be shared by 2 processes"),
+        (["--graphs"], "they need one device and precision 32"),
+    ],
+)
+def test_what_several_processes_cannot_train_is_an_error_that_is_printed_once(
+    refused: list[str], reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "small.arch").write_text(PROGRAM)
+    options = ["--out", "run", "--device", "cpu", "--devices", "2", *refused]
     process = subprocess.run(
         [*ARCHLANG, "train", "small.arch", *options], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert process.returncode == 1
-    assert "cannot be shared by 2 processes" in process.stderr
+    assert process.stderr.count(reason) == 1
     assert "Traceback" not in process.stderr

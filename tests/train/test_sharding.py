@@ -10,7 +10,8 @@ import torch
 from archlang.plan.plan import BoundExtern
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.mistakes import RunError
-from archlang.train.sharding import require_shardable
+from archlang.train.refusals import require_trainable
+from archlang.types.statics import StaticValue
 from tests.train.test_several_processes import ARCHLANG, run
 
 pytestmark = pytest.mark.skipif(
@@ -110,11 +111,15 @@ def test_another_number_of_processes_resumes(
         ("mine:Optimizer", {}, "32", "`it` may need each weight as a whole"),
         ("torch.optim:AdamW", {"sign_sgd": ("table",)}, "32", "`sign_sgd` moves the rows of a table"),
         ("torch.optim:AdamW", {}, "16", "in precision 16 gradients are scaled as a whole"),
+        ("torch.optim:AdamW", {"supervise": "deep"}, "32", "`supervise = deep` keeps the states of a whole batch"),
     ],
 )
 def test_what_cannot_be_divided_is_refused_by_name(
-    python: str, statics: dict[str, tuple[str, ...]], precision: str, reason: str
+    python: str, statics: dict[str, StaticValue], precision: str, reason: str
 ) -> None:
     with pytest.raises(RunError, match=reason):
-        require_shardable(BoundExtern("it", python, statics), precision)
-    require_shardable(BoundExtern("adamw", "torch.optim:AdamW", {}), "32")
+        require_trainable(BoundExtern("it", python, {"batch": 4, **statics}), precision, 2, shard=True)
+    adamw = BoundExtern("adamw", "torch.optim:AdamW", {"batch": 4})
+    require_trainable(adamw, "32", 4, shard=True)
+    with pytest.raises(RunError, match="a single process holds all of them"):
+        require_trainable(adamw, "32", 1, shard=True)

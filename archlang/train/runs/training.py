@@ -30,15 +30,15 @@ from archlang.train.devices import (
     make_fabric,
 )
 from archlang.train.memory import Memory, size, training_memory
-from archlang.train.optimizers import is_elementwise, make_optimizer
+from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
+from archlang.train.refusals import is_elementwise, require_trainable
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import ProgressDisplay
 from archlang.train.settings import Settings
-from archlang.train.sharding import require_shardable
 from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
@@ -79,10 +79,9 @@ def train(
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
-    sharded = shard and devices * nodes > 1
-    if sharded:
-        require_shardable(plan.train, precision)
-    fabric = make_fabric(device, precision, devices, nodes, sharded=sharded)
+    # Before other processes start, which would repeat the error.
+    require_trainable(plan.train, precision, devices * nodes, shard=shard, graphs=graphs, remat=remat)
+    fabric = make_fabric(device, precision, devices, nodes, sharded=shard)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
@@ -95,17 +94,17 @@ def train(
         closing(record),
         _threads_of(record.folder) if resumes else nullcontext(),
         explaining_out_of_memory(fabric.device, settings.batch),
-        explaining_compiler_errors(),
+        explaining_compiler_errors(stop),
         ignoring_eager_steps(),
     ):
-        require_memory(plan, fabric.device, devices, nodes, sharded=sharded)
+        require_memory(plan, fabric.device, devices, nodes, sharded=shard)
         loaded = _load_data(plan, settings, task, console, splits)
         data = describe_data(loaded)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, remat=remat, sharded=sharded, save=save,
+            compiled=compiled, remat=remat, sharded=shard, save=save,
         )  # fmt: skip
-        step = _graph_step(trainer, plan, precision, remat) if graphs else EagerStep(trainer)
+        step = CudaGraphStep(trainer, make_capture(trainer.module, fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
@@ -175,16 +174,6 @@ def require_memory(
         if available is not None and needed > available:
             raise train_mistakes.model_too_large(size(needed), name, memory, max(available, 0) / 1e9)
     return memory
-
-
-def _graph_step(trainer: Trainer, plan: Plan, precision: str, remat: bool) -> CudaGraphStep:
-    if trainer.deep is not None:
-        raise train_mistakes.no_graphs("with `supervise = deep`, the host chooses the examples of each step")
-    if remat:
-        raise train_mistakes.no_graphs("with `--remat`, the host saves the state of the random numbers in each step")
-    fabric = trainer.fabric
-    capture = make_capture(trainer.module, plan.train, fabric.device, precision, fabric.world_size)
-    return CudaGraphStep(trainer, capture)
 
 
 @contextmanager

@@ -242,16 +242,18 @@ class Tuning:
         }
         return sorted(trials, key=lambda trial: (trial.pruned, -values[trial.number]))
 
-    def running(self) -> list[Trial]:
-        """Returns the trials that another process runs now."""
+    def unfinished(self) -> tuple[list[Trial], bool]:
+        """Returns the trials that have not ended, and whether another process runs them now; otherwise they have been
+        interrupted, and resume with the next search."""
         from optuna.trial import TrialState
 
         try:
             with self._locked():
-                return []  # They have been interrupted, and begin again with the next search.
+                is_searched = False
         except FolderInUse:
-            running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-            return [self._trial(trial, None) for trial in running]
+            is_searched = True
+        trials = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        return [self._trial(trial, None) for trial in trials], is_searched
 
     def _trial(self, trial: Any, value: float | None, folder: Path | None = None, pruned: bool = False) -> Trial:
         return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder, pruned)

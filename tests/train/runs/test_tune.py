@@ -92,13 +92,14 @@ def test_looking_at_a_study_that_runs_changes_nothing_and_a_second_search_is_ref
     beside = tune.Tuning(search, tmp_path / "study", device="cpu")
     assert list(beside.run(0, InProcess(), lambda: False)) == []
     assert len(beside.trials()) == 1
-    assert [trial.number for trial in beside.running()] == [1]
+    unfinished, is_searched = beside.unfinished()
+    assert ([trial.number for trial in unfinished], is_searched) == ([1], True)
     with pytest.raises(RunError, match="another process searches in"):
         next(beside.run(1, InProcess(), lambda: False))
     tuning._study.tell(tuning._running.pop(running.folder), 0.5)
     assert len(list(trials)) == 1
     assert len(tuning.trials()) == 3
-    assert beside.running() == []
+    assert beside.unfinished() == ([], False)
 
 
 def test_a_trial_whose_run_another_process_still_trains_has_not_failed(search: SearchPlan, tmp_path: Path) -> None:
