@@ -61,11 +61,9 @@ class TokenCut:
 
 _BYTE_OF = {text: bytes([byte]) for byte, text in enumerate(BYTES)}
 BYTE_CUT = TokenCut(
-    "bytes",
-    BYTES,
-    lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8),
+    "bytes", BYTES, lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8),
     lambda words: b"".join(_BYTE_OF.get(word, b"") for word in words).decode(errors="replace"),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

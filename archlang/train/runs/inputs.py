@@ -93,15 +93,11 @@ class FieldFormat(FileModel):
             raise mistakes.own_tokenizer(self.tokenizer, "has changed")
         return cut
 
-    @cached_property
-    def _pieces(self) -> frozenset[str]:
-        return frozenset(self.words[: self.known])
-
     def join(self, words: Sequence[str]) -> str:
         """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
         if (cut := self._token_cut) is None:
             return ("" if " " in self.words else " ").join(words)
-        runs = groupby(words, self._pieces.__contains__)
+        runs = groupby(words, self._lexicon.ids.__contains__)
         return "".join(cut.decode(list(run)) if is_text else "".join(run) for is_text, run in runs)
 
     def encode(self, value: FieldValue) -> np.ndarray:
