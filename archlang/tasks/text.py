@@ -36,7 +36,7 @@ class Text(FileLanguageModel):
     packed: bool
     tokenizer: str
 
-    version = 1
+    version = 2
     header, group = True, "none"
     documents = True
     own_groups, breakdown = ("window",), "window"
@@ -64,8 +64,7 @@ class Text(FileLanguageModel):
 
     def _lexicon(self, words: Sequence[str]) -> Lexicon:
         lexicon = super()._lexicon(words)
-        # Typed words must be tokens: they are not cut as the texts of the files are.
-        return replace(lexicon, cut="words", unknown=None) if self.tokenizer else lexicon
+        return replace(lexicon, cut="words", unknown=None, tokenizer=self.tokenizer) if self.tokenizer else lexicon
 
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:

@@ -323,6 +323,24 @@ def test_labels_and_unknown_words_of_a_file_are_read(tmp_path: Path) -> None:
     assert prediction.answer in ("good", "bad")
 
 
+def test_a_model_of_bytes_answers_with_text_and_continues_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(" ".join(f"läuft {number}" for number in range(60)))
+    task = f'text["{tmp_path}/a.txt", length = 16, valid_share = 0.1]'
+    run = trained(tmp_path, CAUSAL, task, "valid.perplexity")
+    typed, empty = run.predict(["läuft", ""], length=3)
+    assert (typed.fields["x"], empty.fields["x"]) == ("[B]läuft", "[B]")
+    assert run.input_format.answer.join(["<0xC3>", "<0xA4>", "u", "<0xC3>", "[E]"]) == "äu\ufffd[E]"
+    for prediction in (typed, empty, *run.predict(["läuft"])):
+        assert prediction.answer == run.input_format.answer.join([part.predicted for part in prediction.parts])
+        assert "<0x" not in prediction.answer
+
+
+def test_a_train_split_without_texts_is_reported_with_its_shares(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    with pytest.raises(RunError, match=r"the split `train` of `text` has no items: change `valid_share` and `test_sh"):
+        trained(tmp_path, CAUSAL, f'text["{tmp_path}/a.jsonl", valid_share = 0.4, test_share = 0.4]', "valid.loss")
+
+
 @pytest.mark.parametrize(("task", "model"), [("file_seq2seq", WRITER), ("file_tagging", TAGGER)])
 def test_answers_to_a_users_file_are_its_words(task: str, model: str, tmp_path: Path) -> None:
     rows = ["text\ttags\tsource\ttarget\tsplit", "go on\tV P\tgo on\tG O\ttrain", "go\tV\tgo\tG\tvalid"]

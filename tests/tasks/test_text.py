@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel as Decoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
@@ -99,6 +100,19 @@ def test_a_document_is_a_file_or_a_row(tmp_path: Path) -> None:
     assert read == [[f"{text}[E]" for text in texts]] * 5
 
 
+def test_errors_fit_texts(tmp_path: Path) -> None:
+    for name in ("a.md", "b.csv"):
+        (tmp_path / name).touch()
+    with pytest.raises(TaskError, match=r"are \.csv and text: .* such as `\S*/\*\.md`"):
+        Text(path=str(tmp_path)).generate("train", 0)
+    with pytest.raises(TaskError, match=r"line 1 of \S*a\.md: expected a text: each document is empty"):
+        Text(path=str(tmp_path / "a.md")).generate("train", 0)
+    (tmp_path / "c.jsonl").write_text('{"text": null}\n{"text": "one"}\n')
+    assert [spelled(task, tokens) for task in [Text(path=str(tmp_path / "c.jsonl"))] for tokens in documents(task)] == [
+        "one[E]"
+    ]
+
+
 def test_a_long_text_is_several_documents_that_end_with_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text(POEM)
     monkeypatch.setattr(user_files, "_DOCUMENT", 20)
@@ -153,6 +167,7 @@ def tokenizer(tmp_path: Path) -> Tokenizer:
     """A byte-level tokenizer in the file `tokenizer.json`."""
     trained = Tokenizer(BPE())
     trained.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    trained.decoder = Decoder()
     trainer = BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=ByteLevel.alphabet())
     trained.train_from_iterator([POEM], trainer)
     trained.save(str(tmp_path / "tokenizer.json"))
@@ -171,15 +186,34 @@ def test_a_tokenizer_cuts_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
     size = tokenizer.get_vocab_size()
     assert task().vocabulary[:size] == tuple(map(tokenizer.id_to_token, range(size)))
     assert task().generate("train", 0).notes["bytes"].values.sum() == len(POEM.encode())
-    typed = FieldFormat.of(task(), "x", task().generate("train", 0).inputs["x"])
-    assert typed.encode(" ".join(tokenizer.encode(POEM).tokens)).tolist() == [1_002, *ids]
-    with pytest.raises(RunError, match="`depend` is not a token of the task"):
-        typed.encode("depend")
     with pytest.raises(TaskError, match="words = 9 is too small"):
         _ = task(words=9).vocabulary
     for file, reason in (("a.txt", r"a\.txt is no tokenizer of text: .* cannot read it"), ("gone", "gone is missing")):
         with pytest.raises(TaskError, match=reason):
             _ = task(file=file).vocabulary
+
+
+def test_a_typed_text_is_cut_and_decoded_by_the_tokenizer(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    file = tmp_path / "tokenizer.json"
+    task = Text(path=str(tmp_path / "a.txt"), tokenizer=str(file), words=1_000, length=9)
+    stored = FieldFormat.of(task, "x", task.generate("train", 0).inputs["x"]).model_dump_json()
+
+    def read() -> FieldFormat:
+        return FieldFormat.model_validate_json(stored)
+
+    typed, tokens = read(), tokenizer.encode(POEM)
+    assert typed.encode(POEM).tolist() == typed.encode(tokens.tokens).tolist() == [1_002, *tokens.ids]
+    assert typed.join(["[B]", *tokens.tokens, "[E]"]) == f"[B]{POEM}[E]"
+    with pytest.raises(RunError, match="`depend` is not a token of the task"):
+        typed.encode(["depend"])
+    tokenizer.add_tokens(["new"])
+    tokenizer.save(str(file))
+    with pytest.raises(RunError, match=r"the tokenizer \S*tokenizer\.json, with which .* has changed"):
+        read().encode(POEM)
+    file.unlink()
+    with pytest.raises(RunError, match=r"tokenizer\.json, with which the model was trained, is missing"):
+        read().encode(POEM)
 
 
 def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -193,6 +227,19 @@ def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenize
     tokenizer.train_from_iterator([], BpeTrainer(show_progress=False, initial_alphabet=ByteLevel.alphabet()))
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     assert count() > before
+
+
+def test_a_split_has_the_same_documents_however_they_are_cut(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    texts = [f"text {'x' * number}" for number in range(1, 31)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+    def sizes(**cut: str) -> list[list[int]]:
+        shares = {"valid_share": 0.3, "test_share": 0.3}
+        task = Text(path=str(tmp_path / "a.jsonl"), words=400, length=99, **shares, **cut)
+        return [task.generate(split, 0).notes["bytes"].values.tolist() for split in task.split_names()]
+
+    other_cuts = ({"by": "characters"}, {"by": "words"}, {"tokenizer": str(tmp_path / "tokenizer.json")})
+    assert [sizes(**cut) for cut in other_cuts] == [sizes()] * 3
 
 
 @pytest.mark.parametrize("by", ["bytes", "characters", "words"])

@@ -289,7 +289,8 @@ class LabelledFileTask(TextFileTask):
             else:
                 label = min(map(corpus.text, unknown))
                 reason = f"the label `{label}` is none of those of training: {listed(self.class_names)}"
-            raise mistakes.bad_line(*corpus.line(rows.indices[row]), reason)
+            number, path = corpus.line(rows.indices[row])
+            raise mistakes.bad_line(number, path, reason)
 
 
 def _numbered(texts: Iterable[str]) -> dict[str, int]:

@@ -47,17 +47,23 @@ CUTS: Mapping[str, Cut] = {
 
 @dataclass(frozen=True)
 class TokenCut:
-    """Cuts a text into tokens, whose `texts` are known before: `encode` returns their indices [n]."""
+    """Cuts a text into tokens, whose `texts` are known before: `encode` returns their indices [n]; `decode` returns the
+    text of tokens from their texts."""
 
     name: str
     texts: tuple[str, ...]
     encode: Callable[[str], np.ndarray]
+    decode: Callable[[Sequence[str]], str]
 
     def __call__(self, text: str) -> Any:  # Any: an array in place of words
         return self.encode(text)
 
 
-BYTE_CUT = TokenCut("bytes", BYTES, lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8))
+_BYTE_OF = {text: bytes([byte]) for byte, text in enumerate(BYTES)}
+BYTE_CUT = TokenCut(
+    "bytes", BYTES, lambda text: np.frombuffer(text.encode(errors="surrogatepass"), np.uint8),
+    lambda words: b"".join(_BYTE_OF.get(word, b"") for word in words).decode(errors="replace"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,14 @@ class Lexicon:
     """The words of a vocabulary by token. Other words become the token `unknown`, if there is one.
 
     Only the first `known` texts are words of a text; the others are marks. None: all of them. `also` are further
-    spellings of words. `cut` is one of `CUTS`."""
+    spellings of words. `cut` is one of `CUTS`, unless the texts are cut by the file `tokenizer`."""
 
     texts: tuple[str, ...]
     unknown: int | None = None
     known: int | None = None
     also: Mapping[str, str] = field(default_factory=dict)
     cut: str = "words"
+    tokenizer: str = ""
 
     @cached_property
     def ids(self) -> Mapping[str, int]:

@@ -94,7 +94,7 @@ link_outside = TaskError.wording(
     "{path} is a link that leads out of {folder}", "name the folder of the file that it leads to"
 )
 different_forms = TaskError.wording(
-    "the files of {folder} are {forms}", "name those of one form by a pattern, such as `{folder}/*.csv`"
+    "the files of {folder} are {forms}", "name those of one form by a pattern, such as `{folder}/*{suffix}`"
 )
 unknown_form = TaskError.wording(
     "{path} is neither CSV, TSV, JSONL, Parquet nor Arrow, from which `{task}` reads its columns",
@@ -104,7 +104,7 @@ no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
 )
 bad_line = TaskError.wording(
-    "line {number} of {path}: {reason}", "correct the line; `archlang tasks file` describes the format"
+    "line {number} of {path}: {reason}", "correct the line; `archlang tasks TASK` describes the format of the task"
 )
 splits_twice = TaskError.wording(
     "{path} has a column `split`, and the recipe names further files or shares",

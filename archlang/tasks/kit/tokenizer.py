@@ -5,6 +5,7 @@ No message quotes a file, because its path may come from somebody else's run fol
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,11 @@ def token_cut(task: str, path: str) -> TokenCut:
     def encode(text: str) -> np.ndarray:
         return np.array(tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
-    return TokenCut(hashlib.sha256(tokenizer.to_str().encode()).hexdigest(), texts_of(tokenizer), encode)
+    def decode(words: Sequence[str]) -> str:
+        ids = (tokenizer.token_to_id(word) for word in words)
+        return str(tokenizer.decode([token for token in ids if token is not None], skip_special_tokens=False))
+
+    return TokenCut(hashlib.sha256(tokenizer.to_str().encode()).hexdigest(), texts_of(tokenizer), encode, decode)
 
 
 def texts_of(tokenizer: Tokenizer) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ SPLIT, NO_SPLIT = "split", len(SPLITS)
 # Those of pyarrow are binary, and compressed inside.
 _ARROW_FILE, _ARROW = b"ARROW1", (".parquet", ".arrow", ".feather")
 FORMS = (".csv", ".tsv", ".jsonl", ".txt", *_ARROW)
-_VERSION = 2
+_VERSION = 3
 # The rows that are read at a time, of at most so many characters; and the words of the rows that are encoded at a time.
 _ROWS, _WORDS = 1 << 8, 1 << 21
 # Also the characters of a cell of CSV, and the bytes of a Parquet file that are read at a time.
@@ -117,8 +117,9 @@ class Corpus:
     """The N rows of files. A column holds the numbers of the words of each row; `words` are the bytes of each word.
 
     `splits` [N] are indices of `SPLITS`, or `NO_SPLIT`. `groups` [N] are the numbers of the texts of the column
-    `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone, so that equal texts are in one
-    split. `sizes` [N] are the bytes of documents. Each is None if the source asks for none."""
+    `group`, and `places` [N] numbers from 0 to 1 that depend on the first column alone (of documents, on their text and
+    not on how it is cut), so that equal texts are in one split. `sizes` [N] are the bytes of documents. Each is None if
+    the source asks for none."""
 
     source: Source
     columns: tuple[Ragged, ...]
@@ -207,12 +208,16 @@ def _pieces(source: Source) -> Iterator[Parts]:
             if index == source.group:
                 piece["groups"] = np.array([numbers[" ".join(words)] for words in texts], np.int32)
             if not index and source.has_places:
-                piece["places"] = np.array([_place(words) for words in texts])
+                # Documents are drawn by their text: a tokenizer is measured on the same ones as any other.
+                piece["places"] = np.array(
+                    [_place(row[0]) for row in cells] if source.documents else [*map(_place, texts)]
+                )
         if source.documents:
             piece["bytes"] = np.array([len(str(text).encode(errors="surrogatepass")) for (text,) in cells])
         yield piece
     if not splits:
-        raise mistakes.bad_line(1, source.files[0], "expected a line of data")
+        expected = "a text: each document is empty" if source.documents else "a line of data"
+        raise mistakes.bad_line(1, source.files[0], f"expected {expected}")
     spellings = iter(numbers)
     while spelled := list(islice(spellings, _WORDS)):
         yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
@@ -230,11 +235,9 @@ def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield some
 
 
-def _place(words: Words | np.ndarray) -> float:
-    if isinstance(words, np.ndarray):
-        digest = hashlib.sha256(words.tobytes()).digest()
-    else:
-        digest = hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).digest()
+def _place(cell: Cell) -> float:
+    text = cell if isinstance(cell, str) else "\0".join(cell)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
@@ -267,7 +270,10 @@ def check_forms(task: str, paths: Sequence[str], columns: int, documents: bool =
         if (form or os.path.exists(path)) and (form not in FORMS or is_binary or (form == ".txt" and columns > 1)):
             raise mistakes.unknown_form(path, task)
     if len(different := sorted({form for form, _ in forms.values()})) > 1:
-        raise mistakes.different_forms(os.path.dirname(paths[0]), " and ".join(different))
+        # A file of the last form: for documents, a text rather than a table.
+        suffix = Path(next(path for path, (form, _) in forms.items() if form == different[-1])).suffix
+        names = " and ".join("text" if documents and form == ".txt" else form for form in different)
+        raise mistakes.different_forms(os.path.dirname(paths[0]), names, suffix)
 
 
 def _form(path: str, documents: bool = False) -> tuple[str, str]:
@@ -297,7 +303,8 @@ def rows_of(
                 cells = [cell if isinstance(cell, str) else " ".join(cell) for cell in cells]
             # Unlike other texts, a document may be empty.
             if not documents or any(cells):
-                yield (number, path), record.get(SPLIT), cells
+                # A null is no split of its own.
+                yield (number, path), (record[SPLIT] or "") if has_split else None, cells
 
 
 def _records(task: str, path: str, columns: Sequence[str], header: bool, documents: bool) -> Records:
@@ -422,8 +429,10 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 def _cell(task: str, path: str, number: int, record: Mapping[str, object], column: str) -> Cell:
     match record.get(column):
-        case None:
+        case None if column not in record:
             raise mistakes.no_column(task, path, number, column, record)
+        case None:
+            return ""
         case str(text):
             return text
         case bool() | int() | float() as value:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import groupby
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from pydantic import Field
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, suggest
-from archlang.tasks.kit.lexicon import CUTS, UNKNOWN, Lexicon
+from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
+from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged, join, offsets_of
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import (
@@ -28,6 +31,7 @@ from archlang.tasks.kit.task import (
     lexicons,
     marks,
 )
+from archlang.tasks.kit.tokenizer import token_cut
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.schemas import FileModel
 from archlang.train.runs import mistakes
@@ -43,7 +47,7 @@ Item = Any
 class FieldFormat(FileModel):
     """A field of a model: tokens with their `words`, or `size` numbers for each position. Every item of the task begins
     with `first` and ends with `last`, unless they are None. If the items are texts, `cut` and what follows are those of
-    their `Lexicon`, so that a typed text is read as training has read it."""
+    their `Lexicon`, so that a typed text is read as training has read it; `digest` is that of the tokenizer."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -54,6 +58,8 @@ class FieldFormat(FileModel):
     unknown: int | None = None
     known: int | None = None
     also: dict[str, str] = Field(default_factory=dict)
+    tokenizer: str = ""
+    digest: str = ""
 
     @staticmethod
     def of(task: Task, name: str, ragged: Ragged) -> FieldFormat:
@@ -64,14 +70,35 @@ class FieldFormat(FileModel):
         if name not in (read := lexicons(task)):
             return FieldFormat(name=name, words=words, size=size, first=first, last=last)
         lexicon = read[name]
+        path = os.path.abspath(lexicon.tokenizer) if lexicon.tokenizer else ""
         return FieldFormat(
             name=name, words=words, first=first, last=last, cut=lexicon.cut, unknown=lexicon.unknown,
-            known=lexicon.known, also=dict(lexicon.also),
+            known=lexicon.known, also=dict(lexicon.also), tokenizer=path,
+            digest=token_cut(name, path).name if path else "",
         )  # fmt: skip
 
     @cached_property
     def _lexicon(self) -> Lexicon:
         return Lexicon(self.words, self.unknown, self.known, self.also, self.cut)
+
+    @cached_property
+    def _token_cut(self) -> TokenCut | None:
+        if not self.tokenizer:
+            return BYTE_CUT if self.cut == "bytes" else None
+        try:
+            cut = token_cut(self.name, self.tokenizer)
+        except TaskError as error:
+            raise mistakes.own_tokenizer(self.tokenizer, "is missing or cannot be read") from error
+        if cut.name != self.digest:
+            raise mistakes.own_tokenizer(self.tokenizer, "has changed")
+        return cut
+
+    def join(self, words: Sequence[str]) -> str:
+        """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
+        if (cut := self._token_cut) is None:
+            return ("" if " " in self.words else " ").join(words)
+        runs = groupby(words, self._lexicon.ids.__contains__)
+        return "".join(cut.decode(list(run)) if is_text else "".join(run) for is_text, run in runs)
 
     def encode(self, value: FieldValue) -> np.ndarray:
         """Returns the tokens [n] of a text, of words or of token ids; or rows of numbers [n, size], which may be a text
@@ -125,7 +152,9 @@ class FieldFormat(FileModel):
         If the space is a token, all characters are tokens; if tokens are bytes, so are those of the text."""
         ids = self._lexicon.ids
         tokens: list[int] = []
-        if self.cut or " " in ids:
+        if self.tokenizer and self._token_cut is not None:
+            tokens = self._token_cut.encode(text).tolist()
+        elif self.cut or " " in ids:
             tokens = [self._id(word) for word in CUTS[self.cut or "characters"](text)]
         else:
             for word in text.split():
@@ -137,7 +166,8 @@ class FieldFormat(FileModel):
                     tokens.extend(ids[character] for character in word)
                 else:
                     tokens.append(self._id(word))
-        if not tokens:
+        # A text that has only a beginning may be empty.
+        if not tokens and not (self.cut and self.first is not None and self.last is None):
             raise mistakes.no_tokens()
         return tokens
 
@@ -153,7 +183,7 @@ class FieldFormat(FileModel):
         )
 
     def _with_marks(self, values: np.ndarray) -> np.ndarray:
-        if self.first is not None and not np.all(values[0] == self.first):
+        if self.first is not None and not (len(values) and np.all(values[0] == self.first)):
             values = np.insert(values, 0, self.first, axis=0)
         if self.last is not None and not np.all(values[-1] == self.last):
             values = np.append(values, np.full_like(values[:1], self.last), axis=0)
@@ -206,6 +236,12 @@ class InputFormat(FileModel):
     @property
     def form(self) -> Form:
         return self.kind.form
+
+    @cached_property
+    def answer(self) -> FieldFormat:
+        """The format of the answer's text: that of a field with the same tokens, if there is one."""
+        own = (field for field in self.fields if field.words == self.words)
+        return next(own, FieldFormat(name="", words=self.words))
 
     def bind(self, task: Task) -> Task:
         """Returns a task with this vocabulary, whatever its files hold by now."""
@@ -296,11 +332,6 @@ class InputFormat(FileModel):
 def word_of(words: Sequence[str], token: int) -> str:
     """Returns the text of a token; its number if it has none."""
     return words[token] if 0 <= token < len(words) else str(token)
-
-
-def join_words(words: Sequence[str], vocabulary: Sequence[str]) -> str:
-    """Returns the text of some tokens as `FieldFormat` reads it."""
-    return ("" if " " in vocabulary else " ").join(words)
 
 
 @contextmanager

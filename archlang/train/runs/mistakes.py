@@ -35,11 +35,16 @@ def no_such_checkpoint(folder: Path, step: int, possible: Iterable[int]) -> RunE
 
 seed_out_of_bounds = RunError.wording("the seed is {seed}", "choose a seed between 0 and {highest}")
 no_such_split = RunError.wording("the task `{task}` has no split `{split}`", "its splits are {possible}")
-empty_split = RunError.wording("the split `{split}` of `{task}` has no items", "set a larger size of this split")
 statics_of_own_task = RunError.wording(
     "the task `{task}` is not one of archlang's, so its statics cannot change",
     "evaluate without `--set`, or on other items by `archlang predict`",
 )
+
+
+def empty_split(split: str, task: str, has_shares: bool) -> RunError:
+    shares = "change `valid_share` and `test_share`, or name a file for each split, or files with more texts"
+    remedy = shares if has_shares else "set a larger size of this split"
+    return RunError(f"the split `{split}` of `{task}` has no items", remedy)
 
 
 def changed_sizes(task: str, before: Mapping[str, int], after: Mapping[str, int]) -> RunError:
@@ -94,6 +99,9 @@ searched = FolderInUse.wording(
 # Inputs of a trained model
 
 no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")
+own_tokenizer = RunError.wording(
+    "the tokenizer {path}, with which the model was trained, {fault}", "put the same `tokenizer.json` there again"
+)
 not_tokens = RunError.wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
 not_a_token_id = RunError.wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
 length_missing = RunError.wording(

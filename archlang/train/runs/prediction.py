@@ -22,7 +22,7 @@ from archlang.train.data import Batch, Data
 from archlang.train.devices import explaining_out_of_memory, fixed_randomness
 from archlang.train.loss import forward, predict, span_logits
 from archlang.train.runs import mistakes
-from archlang.train.runs.inputs import InputFormat, Item, join_words, naming, word_of
+from archlang.train.runs.inputs import InputFormat, Item, naming, word_of
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ class _Reader:
         if self._format.form is Form.POINTERS:
             return " ".join(text.partition(" ")[2] for text in predicted)
         if self._format.kind is Kind.LANGUAGE_MODEL or self._format.kind is Kind.SEQ2SEQ:
-            return join_words(predicted, self._format.words)
+            return self._format.answer.join(predicted)
         return " ".join(predicted)
 
     def _written(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
@@ -378,8 +378,8 @@ class _Reader:
         if self._sampled:
             assert batch.scored is not None
             right = [int(token) for token in batch.targets[row][batch.scored[row]]]
-            target = join_words([word_of(words, token) for token in right if token != end], words)
-        answer = join_words([part.predicted for part in parts], words)
+            target = self._format.answer.join([word_of(words, token) for token in right if token != end])
+        answer = self._format.answer.join([part.predicted for part in parts])
         return Prediction(
             self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
         )
@@ -395,8 +395,8 @@ class _Reader:
         return [replace(prediction, target=None) for prediction in predictions]
 
     def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        words = {field.name: field.words for field in self._format.fields}
-        return {name: join_words(field, words[name]) for name, field in texts.items()}
+        formats = {field.name: field for field in self._format.fields}
+        return {name: formats[name].join(field) for name, field in texts.items()}
 
 
 def field_texts(input_format: InputFormat, batch: Batch) -> dict[str, tuple[str, ...]]:

@@ -143,7 +143,7 @@ def _load_data(
     loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
     for name in ("train", settings.selecting[0]):
         if not len(loaded[name]):
-            raise mistakes.empty_split(name, plan.task.name)
+            raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
     if isinstance(task, ReadsUserFiles):
         warn_of_shared_rows(loaded)
     return loaded

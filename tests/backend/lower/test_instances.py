@@ -182,7 +182,7 @@ def test_the_error_names_a_missing_class(compiled: Compiled, python: str, compla
         ),
         (
             extern("Complex") + "model m(x: tokens[n]) -> logits[n, 4] { return complex(embed[4](x)) }",
-            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of torch.complex64",
+            r"program.arch:2:\d+: `complex` cannot be trained: the weight `turn` of .*Complex is of complex64",
         ),
     ],
 )

@@ -132,6 +132,8 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.jsonl", "[1]\n", 1, "expected a JSON object"),
         ("a.jsonl", "[" * 100_000 + "\n", 1, "expected a JSON object"),
         ("a.jsonl", '{"text": "a"}\n', 1, "there is no column `label`"),
+        ("a.jsonl", '{"text": "a", "label": null}\n', 1, "`label` is empty"),
+        ("a.jsonl", '{"text": "a", "label": "b", "split": null}\n', 1, "`split` is none of train, valid, test"),
         ("a.jsonl", '{"text": {}, "label": 1}\n', 1, "neither a text, nor a number"),
         ("a.jsonl", '{"text": [[1]], "label": 1}\n', 1, "neither a text, nor a number"),
         ("a.jsonl", '{"text": "a", "label": 1, "split": "train"}\n{"text": "a", "label": 1}\n', 2, "every line has"),
@@ -191,7 +193,7 @@ def test_an_error_in_a_binary_table_names_its_row_or_column(tmp_path: Path, form
             read(put(tmp_path, name, content))
         return str(error.value).replace(f"{tmp_path}/{name}", "FILE")
 
-    assert message(binary(form, {**TABLE, "label": ["good", None]})).startswith("line 2 of FILE: there is no column")
+    assert message(binary(form, {**TABLE, "label": ["good", None]})).startswith("line 2 of FILE: `label` is empty")
     assert message(binary(form, {"Text": ["a"], "label": ["b"]})).endswith("column `text`: did you mean `Text`?")
     assert "neither a text" in message(binary(form, {**TABLE, "text": [{"a": 1}, {"a": 2}]}))
     content = binary(form, {"text": [f"{row:100}" for row in range(100)], "label": ["a"] * 100})
