@@ -66,6 +66,7 @@ class Tuning:
     devices: int = 1
     """of each run"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
+    _states: Any = field(init=False, repr=False)
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
     _reported: Counter[Path] = field(init=False, default_factory=Counter, repr=False)
     _next_look: float = field(init=False, default=0.0, repr=False)
@@ -74,6 +75,7 @@ class Tuning:
         """Opens the study."""
         with needs_extra("tune"):
             import optuna
+        self._states = optuna.trial.TrialState
         optuna.logging.set_verbosity(logging.WARNING)
         # SQLite and submitit would write through links.
         make_folder(self.folder, [JOBS, LOCK, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
@@ -137,16 +139,12 @@ class Tuning:
             yield
 
     def _queue_again(self) -> None:
-        from optuna.trial import TrialState
-
         # The lock does what a heartbeat would: no other search runs, so these trials have been interrupted.
-        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            self._study.tell(trial.number, state=TrialState.FAIL)
+        for trial in self._study.get_trials(deepcopy=False, states=(self._states.RUNNING,)):
+            self._study.tell(trial.number, state=self._states.FAIL)
             self._study.enqueue_trial(trial.params)
 
     def _run(self, trials: int, engine: Engine, stopping: Callable[[], bool]) -> Iterator[tuple[Trial, PointResult]]:
-        from optuna.trial import TrialState
-
         def pruning() -> bool:
             if self.prune and time.monotonic() >= self._next_look:
                 for folder, trial in self._running.items():
@@ -159,7 +157,7 @@ class Tuning:
             trial = self._running.pop(folder)
             self._report(folder, trial)
             if point_result.stopped and self.prune and has(folder, PRUNED):
-                pruned = self._study.tell(trial, state=TrialState.PRUNED)
+                pruned = self._study.tell(trial, state=self._states.PRUNED)
                 yield self._trial(trial, pruned.value, folder, pruned=True), point_result
                 continue
             if point_result.stopped:
@@ -226,17 +224,13 @@ class Tuning:
         return values
 
     def _fail(self, trial: Any) -> None:
-        from optuna.trial import TrialState
-
-        self._study.tell(trial, state=TrialState.FAIL)
+        self._study.tell(trial, state=self._states.FAIL)
 
     def trials(self) -> list[Trial]:
         """Returns every trial that succeeded, the best first, and then every trial that was pruned."""
-        from optuna.trial import TrialState
-
         with self._explaining_storage():
-            ended = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
-        trials = [self._trial(trial, trial.value, pruned=trial.state == TrialState.PRUNED) for trial in ended]
+            ended = self._study.get_trials(deepcopy=False, states=(self._states.COMPLETE, self._states.PRUNED))
+        trials = [self._trial(trial, trial.value, pruned=trial.state == self._states.PRUNED) for trial in ended]
         values = {
             trial.number: -math.inf if trial.value is None else rank(self.metric, trial.value) for trial in trials
         }
@@ -245,14 +239,12 @@ class Tuning:
     def unfinished(self) -> tuple[list[Trial], bool]:
         """Returns the trials that have not ended, and whether another process runs them now; otherwise they have been
         interrupted, and resume with the next search."""
-        from optuna.trial import TrialState
-
         try:
             with self._locked():
                 is_searched = False
         except FolderInUse:
             is_searched = True
-        trials = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        trials = self._study.get_trials(deepcopy=False, states=(self._states.RUNNING,))
         return [self._trial(trial, None) for trial in trials], is_searched
 
     def _trial(self, trial: Any, value: float | None, folder: Path | None = None, pruned: bool = False) -> Trial:
