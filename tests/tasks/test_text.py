@@ -2,15 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow
 import pytest
-from pyarrow import parquet
-from tokenizers import Tokenizer
-from tokenizers.models import BPE
-from tokenizers.pre_tokenizers import ByteLevel
-from tokenizers.trainers import BpeTrainer
 
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
@@ -88,15 +83,14 @@ def test_a_document_is_a_file_or_a_row(tmp_path: Path) -> None:
     for name, text in zip(("a.md", "b.txt", "c"), texts, strict=True):
         (tmp_path / "files" / name).write_text(text)
     (tmp_path / "files" / "d.py").touch()
-    parquet.write_table(pyarrow.table({"body": texts}), tmp_path / "a.parquet")
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
     (tmp_path / "a.csv").write_text('body\n"one\n\n two"\nthree\n"four\tfive"\n')
     read = [
         [spelled(task, tokens) for tokens in documents(task)]
-        for path in ("files", "files/*", "a.parquet", "a.jsonl", "a.csv")
+        for path in ("files", "files/*", "a.jsonl", "a.csv")
         for task in [Text(path=str(tmp_path / path), text="body")]
     ]
-    assert read == [[f"{text}[E]" for text in texts]] * 5
+    assert read == [[f"{text}[E]" for text in texts]] * 4
 
 
 def test_a_long_text_is_several_documents_that_end_with_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,18 +142,19 @@ def test_each_split_of_a_few_documents_has_one_and_equal_ones_are_together(tmp_p
     assert sorted(text for split in read for text in split) == ["one", "three", "two"]
 
 
-@pytest.fixture
-def tokenizer(tmp_path: Path) -> Tokenizer:
-    """A byte-level tokenizer in the file `tokenizer.json`."""
-    trained = Tokenizer(BPE())
-    trained.pre_tokenizer = ByteLevel(add_prefix_space=False)
-    trainer = BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=ByteLevel.alphabet())
-    trained.train_from_iterator([POEM], trainer)
-    trained.save(str(tmp_path / "tokenizer.json"))
+def train_tokenizer(folder: Path, texts: list[str]) -> Any:  # Any: tokenizers need not be installed
+    """Writes a byte-level tokenizer of these texts to the file `tokenizer.json`."""
+    tokenizers = pytest.importorskip("tokenizers", reason="the extra `tokenizers` is not installed")
+    level, trained = tokenizers.pre_tokenizers.ByteLevel, tokenizers.Tokenizer(tokenizers.models.BPE())
+    trained.pre_tokenizer = level(add_prefix_space=False)
+    options = {"vocab_size": 300, "show_progress": False, "initial_alphabet": level.alphabet()}
+    trained.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(**options))
+    trained.save(str(folder / "tokenizer.json"))
     return trained
 
 
-def test_a_tokenizer_cuts_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_a_tokenizer_cuts_texts(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(tmp_path, [POEM])
     (tmp_path / "a.txt").write_text(POEM)
 
     def task(words: int = 1_000, file: str = "tokenizer.json") -> Text:
@@ -182,7 +177,8 @@ def test_a_tokenizer_cuts_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
             _ = task(file=file).vocabulary
 
 
-def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_another_tokenizer_makes_other_items(tmp_path: Path) -> None:
+    train_tokenizer(tmp_path, [POEM])
     (tmp_path / "a.txt").write_text(POEM)
 
     def count() -> int:
@@ -190,8 +186,7 @@ def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenize
         return len(cache.load("text", {}, task, "train", 0).inputs["x"].values)
 
     before = count()
-    tokenizer.train_from_iterator([], BpeTrainer(show_progress=False, initial_alphabet=ByteLevel.alphabet()))
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    train_tokenizer(tmp_path, [])
     assert count() > before
 
 

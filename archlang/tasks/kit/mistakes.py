@@ -85,7 +85,7 @@ no_file = TaskError.wording(
 )
 no_tokenizer = TaskError.wording(
     "{path} is no tokenizer of {task}: {reason}",
-    "name a `tokenizer.json`; for `squad` that of a BERT, such as google-bert/bert-base-uncased",
+    "name the `tokenizer.json` of a model; for `squad` of a BERT, such as google-bert/bert-base-uncased",
 )
 no_match = TaskError.wording(
     "no file matches {path}", "put the files of `{task}` there; a pattern is relative to the folder of the program"

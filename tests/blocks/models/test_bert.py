@@ -296,7 +296,7 @@ def test_a_cut_paragraph_trains_on_no_answer_that_it_lacks(published: Path) -> N
     ("content", "limit", "message"),
     [
         (None, 15, "is missing, or is not a regular file"),
-        ("{}", 15, "tokenizers cannot read it: name the `tokenizer.json` of a BERT"),
+        ("{}", 15, "tokenizers cannot read it: name the `tokenizer.json` of a model"),
         ("published", 14, "word_limit = 14 is too small for squad, whose files have 15 different words"),
     ],
 )
