@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from archlang.backend.runtime.block import MaskN
-from archlang.backend.runtime.initial_weights import reads_initial_weights
+from archlang.backend.runtime.block import MaskN, reads_initial_weights
 from archlang.backend.runtime.stacking import model_by_model
 from archlang.disk.folder import Folder
 from archlang.disk.mistakes import RefusedFile
@@ -63,7 +62,8 @@ class Bert(nn.Module):
             "max_position_embeddings": positions, "vocab_size": vocab, "layer_norm_eps": epsilon,
             "type_vocab_size": 2, "hidden_act": "gelu",
         }  # fmt: skip
-        transformers = _transformers()
+        with needs_extra("bert"):
+            transformers: Any = importlib.import_module("transformers")  # Any: a package that may be missing
         has_files = folder != "" and reads_initial_weights()
         if has_files:
             _check_config(Path(folder), sizes)
@@ -97,11 +97,6 @@ class Bert(nn.Module):
             return result
 
         return model_by_model(states, x, mask, *weights)
-
-
-def _transformers() -> Any:  # Any: a package that may be missing
-    with needs_extra("bert"):
-        return importlib.import_module("transformers")
 
 
 def _check_config(folder: Path, sizes: dict[str, int | float | str]) -> None:

@@ -7,10 +7,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.runtime.block import MaskN, Weightless, real_only
+from archlang.backend.runtime.block import MaskN, TargetReader, Weightless, real_only
 from archlang.backend.runtime.halting import HaltingBlock, Tally
 from archlang.backend.runtime.stacking import is_stacked
-from archlang.backend.runtime.targets import TargetReader
 
 
 @dataclass(kw_only=True)
@@ -38,10 +37,6 @@ class Account(Tally):
 
 class _Halt(HaltingBlock):
     """The common part of token and global halting, without the choice of the state that a probability is computed from.
-
-        â_{l-1} = halt(f_{l-1}),   α_{l-1} = â_{l-1} Π_{k<l-1} (1 - â_k),   halt(f) = σ(W2 gelu(W1 f + b1) + b2)
-        s_l = (1 - Σ_{k<l} α_k) h_l + Σ_{k<l} α_k h_k
-
     Weights are initialised as in torch."""
 
     def __init__(self, *, threshold: float, transition: bool, length_cap: bool, ponder: str, d: int) -> None:

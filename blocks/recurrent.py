@@ -322,21 +322,16 @@ class StackRnn(nn.Module):
         """Returns the results of the steps after the states h and s, and the final states."""
 
         def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            h, stack = self._step(inputs[0], states[0], states[1])
-            return [h, stack], [h]
+            h, stack = states
+            h = self.cell(inputs[0], h + self.top(stack[:, 0]))
+            push, pop = self.action(h).softmax(-1)[..., None, None].unbind(1)
+            element = torch.sigmoid(self.element(h))[:, None]
+            pushed = torch.cat((element, stack[:, :-1]), dim=1)
+            popped = F.pad(stack[:, 1:], (0, 0, 0, 1))
+            return [h, push * pushed + pop * popped], [h]
 
         (h, stack), (y,) = scan_steps(step, [h, stack], [x.transpose(0, 1)])
         return y.transpose(0, 1), h, stack
-
-    def _step(
-        self, x_t: Float[Tensor, "b d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]
-    ) -> tuple[Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
-        h = self.cell(x_t, h + self.top(stack[:, 0]))
-        push, pop = self.action(h).softmax(-1)[..., None, None].unbind(1)
-        element = torch.sigmoid(self.element(h))[:, None]
-        pushed = torch.cat((element, stack[:, :-1]), dim=1)
-        popped = F.pad(stack[:, 1:], (0, 0, 0, 1))
-        return h, push * pushed + pop * popped
 
 
 class NondeterministicStack(nn.Module):

@@ -112,7 +112,7 @@ def _correct(path: Path, allow: Iterable[Path], quiet: bool) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    from archlang.disk.atomic import write_atomically
+    from archlang.disk.folder import write_atomically
     from archlang.errors import ErrorWithRemedy
     from archlang.syntax.reading import byte_order_mark
 

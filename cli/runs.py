@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,18 @@ app = typer.Typer(name="runs", help="List, show and compare run folders.", no_ar
 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)]
 _FOLDER = Path("runs")
+# How `show` names what `run_costs` returns.
+_COSTS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "seconds_of_steps": ("training steps", "{:,.1f} s".format),
+    "seconds_of_data": ("of them, making batches", "{:,.1f} s".format),
+    "seconds_of_evaluation": ("evaluations in training", "{:,.1f} s".format),
+    "seconds_of_saving": ("checkpoints", "{:,.1f} s".format),
+    "samples_per_second": ("samples a second", "{:,.0f}".format),
+    "tokens_per_second": ("tokens a second", "{:,.0f}".format),
+    "flops_per_second": ("GFLOP/s", lambda flops: f"{flops / 1e9:,.1f}"),
+    "peak_share": ("share of the device's peak", "{:.1%}".format),
+    "memory": ("largest memory", lambda count: console.size(int(count))),
+}
 
 
 @app.command("list")
@@ -56,13 +69,14 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
-    from archlang.train.record.summaries import summarize
+    from archlang.train.record.reading import read_timings
+    from archlang.train.record.summaries import run_costs, summarize
     from archlang.train.runs.progress import TextTable, result_notes, result_table
 
-    summary = summarize(run)
+    summary, costs = summarize(run), run_costs(read_timings(run))
     if as_json:
         console.out.write_json({
-            **summary.json_value(), "settings": summary.settings, "history": list(summary.history),
+            **summary.json_value(), "settings": summary.settings, "history": list(summary.history), "costs": costs,
         })  # fmt: skip
         return
     console.out.print(
@@ -72,6 +86,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
     for sentence in summary.history:
         console.out.print(sentence)
     console.out.print(TextTable("Settings", ["setting", "value"], [*summary.settings.items()]).terminal())
+    rows = [[title, text(costs[name])] for name, (title, text) in _COSTS.items() if name in costs]
+    console.out.print(TextTable("Time and memory", ["", ""], rows).terminal())
     if summary.results is None:
         return
     console.out.print(result_table(summary.results).terminal())

@@ -7,7 +7,6 @@ import torch
 
 from archlang.errors import ArchlangError, ErrorWithRemedy
 from archlang.errors.names import plural
-from archlang.errors.source import Span
 from archlang.graph.graph import Instance
 from archlang.types import Dim, Type
 
@@ -28,13 +27,24 @@ class BlockError(ErrorWithRemedy):
 
 def _row(kind: type[_E], text: str) -> Callable[..., _E]:
     """Returns the wording of an error. A call with its facts, in order, returns the error."""
-    return lambda *facts: kind(text.format(*facts))
+    return lambda *facts: kind(
+        text.format(*(_dtype(fact) if isinstance(fact, torch.dtype) else fact for fact in facts))
+    )
 
 
 no_such_class = _row(BuildError, "{0.title} names {0.python}: {1}.")
 not_initialised = _row(
     ConstructionError, "{0.title} cannot be used: the constructor of {0.python} does not call super().__init__()"
 )
+no_real_weight = _row(
+    ConstructionError,
+    "{0.title} cannot be trained: the weight `{1}` of {0.python} is of {2}, and weights are floating-point numbers; "
+    "a buffer may be of any type",
+)
+not_halting = _row(
+    BuildError, "{0.title} halts a loop, but {0.python} is not a HaltingBlock (archlang.backend.runtime.halting)."
+)
+wrong_lengths = _row(ValueError, "`{0}` takes {1} as one for each of {2} samples, and got the shape {3}")
 no_lengths = _row(
     TypeError,
     "`{0}` takes no lengths: it reads `{1}` alone, which begins with equally many tokens in all samples; "
@@ -43,6 +53,12 @@ no_lengths = _row(
 field_without_positions = _row(TypeError, "`{1}` of `{0}` has no positions, and so no lengths: it is {2}")
 different_devices = _row(
     ValueError, "the fields of `{0}` are on different devices: `{1}` is on {2}, and `{3}` is on {4}"
+)
+different_batches = _row(
+    ValueError, "the fields of `{0}` have batches of different sizes: `{1}` has {2}, and `{3}` has {4}"
+)
+different_sizes = _row(
+    ValueError, "`{2}` and `{4}` of `{0}` both have the length {1}, but `{2}` has {3} positions, and `{4}` has {5}"
 )
 different_lengths = _row(
     ValueError, "`{3}` and `{4}` of `{1}` both have the length {2}, but their lengths differ in a sample"
@@ -83,33 +99,14 @@ def not_constructed(instance: Instance, arguments: Mapping[str, object], error: 
     """A constructor raised an error, which may be a lack of memory."""
     call = ", ".join(f"{name}={_argument(value)}" for name, value in arguments.items())
     return ConstructionError(
-        f"{instance.title} cannot be constructed: {instance.python}({call}) raised {_raised(error)}"
+        f"{instance.title} cannot be constructed: {instance.python}({call}) raised {raised(error)}"
     )
-
-
-def no_real_weight(instance: Instance, name: str, dtype: torch.dtype) -> ConstructionError:
-    return ConstructionError(
-        f"{instance.title} cannot be trained: the weight `{name}` of {instance.python} is of {_dtype(dtype)}, and "
-        "weights are floating-point numbers; a buffer may be of any type"
-    )
-
-
-def failed_weights(instance: Instance, error: Exception) -> BlockError:
-    message = f"{instance.title}: the method `weights` of {instance.python} raised {_raised(error)}"
-    return BlockError(message, "correct the method, or delete `records attention`; `archlang test` tests it")
 
 
 def wrong_weights(instance: Instance, result: object) -> BlockError:
     actual = f"a tensor {list(result.shape)}" if isinstance(result, torch.Tensor) else f"a {type(result).__name__}"
     message = f"{instance.title}: the method `weights` of {instance.python} returns {actual}, not a tensor [b, h, n, m]"
     return BlockError(message, "return the attention of each head; `archlang test` tests it")
-
-
-def not_halting(instance: Instance) -> BuildError:
-    return BuildError(
-        f"{_place(instance.span)}a loop halts by `{instance.block}`, but {instance.python} is not a HaltingBlock "
-        "(archlang.backend.runtime.halting)."
-    )
 
 
 def wrong_fields(model: str, fields: Sequence[str], count: int) -> TypeError:
@@ -146,32 +143,13 @@ def wrong_size(model: str, field: str, kind: Type, expected: int, size: int, is_
     return ValueError(f"`{model}` takes `{field}`, {kind}, with {plural(expected, noun)}, and got {size}")
 
 
-def different_batches(model: str, first: str, batch: int, field: str, size: int) -> ValueError:
-    return ValueError(
-        f"the fields of `{model}` have batches of different sizes: `{first}` has {plural(batch, 'sample')}, and "
-        f"`{field}` has {size}"
-    )
-
-
-def different_sizes(model: str, length: str, first: str, first_size: int, field: str, size: int) -> ValueError:
-    return ValueError(
-        f"`{first}` and `{field}` of `{model}` both have the length {length}, but `{first}` has "
-        f"{plural(first_size, 'position')}, and `{field}` has {size}"
-    )
-
-
 def not_a_token(token: object, model: str, field: str, vocabulary: int) -> ValueError:
-    message = f"{token} is not a token of `{field}` of `{model}`: its vocabulary has the tokens 0 to {vocabulary - 1}"
-    return ValueError(message)
+    tokens = f"its vocabulary has the tokens 0 to {vocabulary - 1}"
+    return ValueError(f"{token} is not a token of `{field}` of `{model}`: {tokens}")
 
 
 def not_lengths(value: object, model: str, argument: str) -> TypeError:
     return TypeError(f"`{model}` takes {argument} as a tensor or a list of integers, and got {_kind(value)}")
-
-
-def wrong_lengths(model: str, argument: str, batch: int, shape: tuple[int, ...]) -> ValueError:
-    samples = plural(batch, "sample")
-    return ValueError(f"`{model}` takes {argument} as one for each of {samples}, and got the shape {[*shape]}")
 
 
 def wrong_length(length: object, model: str, argument: str, least: int, most: int | None) -> ValueError:
@@ -191,12 +169,14 @@ def wrong_other_fields(model: str, others: Sequence[str], target: str, count: in
     return TypeError(f"`{model}` writes `{target}` from {expected}, and got {count}")
 
 
+def raised(error: BaseException) -> str:
+    """Returns the type of an error and the first line of its message."""
+    reason = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}{': ' if reason else ''}{reason}"
+
+
 def _list(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _place(span: Span | None) -> str:
-    return f"{span}: " if span is not None else ""
 
 
 def _kind(value: object) -> str:
@@ -207,12 +187,6 @@ def _kind(value: object) -> str:
     if isinstance(value, list | tuple) and value:
         return f"a {name} of {', '.join(sorted({type(item).__name__ for item in value}))}"
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _raised(error: BaseException) -> str:
-    """The type of an error and the first line of its message."""
-    name, text = type(error).__name__, str(error).strip().split("\n")[0]
-    return f"{name}: {text}" if text else name
 
 
 def _argument(value: object) -> str:

@@ -14,7 +14,8 @@ from archlang.resolve.resolve import Declaration
 from archlang.resolve.unused import listed_symbols
 from archlang.resolve.values import Bound, Value
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Extern, Number, StaticParameter
+from archlang.syntax.tree import Extern, Number, StaticParameter, TypeName
+from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 
@@ -111,6 +112,11 @@ def resized(declaration: Declaration, case: Case) -> Case | None:
     signature allows no others."""
     rotated = _Search(declaration).first(_MOST_GENERAL, {}, rotation=1)
     return None if rotated is None or rotated.sizes == case.sizes else rotated
+
+
+def is_chunked(declaration: Declaration) -> bool:
+    """Returns whether a block takes or returns chunks."""
+    return any(isinstance(node, TypeName) and node.name == "chunks" for node in walk(declaration.item.signature))
 
 
 def _forms(declaration: Declaration) -> list[_Form]:

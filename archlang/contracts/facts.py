@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.mistakes import raised
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import Case
 from archlang.contracts.mistakes import Broken, Facts, Skipped
@@ -107,7 +108,7 @@ def records(subject: Subject) -> None:
         except Exception as error:  # the block may raise any error
             takes = " and ".join(["the inputs", *(f"`{name}`" for name in options)])
             remedy = f"write a method that takes {takes}, or delete the clause"
-            raise _wrong_record(case, f"raises {mistakes.raised(error)}", remedy, facts) from error
+            raise _wrong_record(case, f"raises {raised(error)}", remedy, facts) from error
         sizes = [arguments[0].shape[1], arguments[-1].shape[1]]
         if not isinstance(weights, Tensor) or weights.dim() != 4 or [*weights.shape[2:]] != sizes:
             actual = list(weights.shape) if isinstance(weights, Tensor) else f"a {type(weights).__name__}"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from archlang.backend.mistakes import BuildError
+from archlang.backend.mistakes import BuildError, raised
 from archlang.contracts.cases import Case
 from archlang.errors import Diagnostic, ErrorWithRemedy, Label
 from archlang.errors.messages import read_messages
@@ -78,11 +78,6 @@ def raises(case: Case, place: str, error: BaseException, facts: Facts) -> Broken
     line = failing_line(error)
     where = "" if line is None else f", at {line[0]}:{line[1]}"
     return broken("raises", case, facts, place=place, raised=f"{raised(error)}{where}")
-
-
-def raised(error: BaseException) -> str:
-    reason = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}{': ' if reason else ''}{reason}"
 
 
 def not_built(case: Case, error: BuildError, facts: Facts) -> Broken:

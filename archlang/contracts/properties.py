@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from archlang.contracts import mistakes
-from archlang.contracts.cases import cases, resized
+from archlang.contracts.cases import cases, is_chunked, resized
 from archlang.contracts.facts import costs, halting, maps, records
 from archlang.contracts.independence import batch, padding, pure, random, saving, seeds
 from archlang.contracts.mistakes import Broken, Skipped, Verdict
@@ -86,8 +86,8 @@ def hold(declaration: Declaration, seed: int = 0, plugins: Plugins = NO_PLUGINS)
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported."""
     name = declaration.name
-    if any(parameter.type.name == "chunks" for parameter in declaration.item.signature.inputs):
-        return _untested(name, "no sample has chunks")
+    if is_chunked(declaration):
+        return _untested(name, "chunks are no tensor")
     for static in declaration.item.signature.statics:
         if parameter_kind(static, declaration.file) == "block":
             return _untested(name, f"`{static.name}` is a block")

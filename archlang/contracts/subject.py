@@ -203,19 +203,9 @@ class Subject:
     def _fields(self, result: object, batch: Sequence[Sample], padded: Sizes) -> list[Fields]:
         kind, grows = self.case.result, self.case.instance.grows
         facts = self.facts(batch, padded)
-        if kind.name == "chunks":
-            value = self._joined(result, facts)
-            expected = (len(batch), samples.length(kind.dims[0], padded), value.shape[2])
-            if tuple(value.shape) != expected:
-                raise self._wrong_shape(f"{expected[1]} positions in its parts", str(value.shape[1]), facts)
-        else:
-            value = self._tensor(result, grows, batch, padded, facts)
-        results: list[Fields] = []
-        for row, sample in enumerate(batch):
-            real = samples.shape(kind, sample.sizes)
-            part = value[row, : real[0]] if kind.name == "chunks" else value[row][tuple(map(slice, real))]
-            results.append({"result": Field(part, bool(kind.lengths))})
-        return results
+        value = self._tensor(result, grows, batch, padded, facts)
+        parts = (value[row][tuple(map(slice, samples.shape(kind, sample.sizes)))] for row, sample in enumerate(batch))
+        return [{"result": Field(part, bool(kind.lengths))} for part in parts]
 
     def _tensor(
         self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
@@ -256,16 +246,6 @@ class Subject:
 
     def _wrong_shape(self, expected: str, actual: str, facts: Mapping[str, str]) -> Broken:
         return mistakes.broken("wrong_shape", self.case, facts, expected=expected, actual=actual)
-
-    def _joined(self, result: object, facts: Mapping[str, str]) -> Tensor:
-        """Concatenates `chunks` along the positions, and appends the index of the part to the features."""
-        if not isinstance(result, list) or not all(isinstance(part, tuple) and len(part) == 2 for part in result):
-            raise self._wrong_shape("a list of parts with their masks", _described(result), facts)
-        numbered = [
-            torch.cat((part, part.new_full((*part.shape[:2], 1), float(index))), dim=2)
-            for index, (part, _) in enumerate(result)
-        ]
-        return torch.cat(numbered, dim=1)
 
     # Halting blocks
 

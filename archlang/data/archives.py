@@ -19,8 +19,8 @@ from filelock import FileLock
 from archlang.data import mistakes
 from archlang.data.registry import Digest, Held
 from archlang.data.stored import Stored, digest_of
-from archlang.disk.atomic import atomic_folder
 from archlang.disk.cache_folder import cache_folder, own_cache
+from archlang.disk.folder import atomic_folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.readable import read_named
 

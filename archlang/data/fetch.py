@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from archlang.data import mistakes, store
 from archlang.data.registry import Digest, OfficialFile
 from archlang.data.stored import Stored
-from archlang.disk.atomic import write_atomically
+from archlang.disk.folder import write_atomically
 from archlang.disk.os_errors import os_errors_as
 from archlang.errors.machine import needs_extra
 

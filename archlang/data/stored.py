@@ -14,9 +14,8 @@ from typing import BinaryIO, cast
 
 from archlang.data import mistakes
 from archlang.data.registry import Digest, DigestRule, take
-from archlang.disk.atomic import write_atomically
 from archlang.disk.cache_folder import own_cache
-from archlang.disk.folder import open_path
+from archlang.disk.folder import open_path, write_atomically
 from archlang.disk.os_errors import os_errors_as
 from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import needs_extra

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from archlang.disk.atomic import write_atomically
 from archlang.disk.cache_folder import cache_folder
+from archlang.disk.folder import write_atomically
 from archlang.disk.readable import read_named
 
 REMEDY = "this is a bug in archlang; `archlang bug` prints what to report, and where"

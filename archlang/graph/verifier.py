@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region
+from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region, scope_of, scopes_around
 from archlang.graph.growth import Growth
 from archlang.graph.loop_layout import loop_layout
-from archlang.graph.scope import scope_of, scopes_around
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
 
@@ -198,7 +197,8 @@ class _Verification:
                 growing = self._scan(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
-        actual = _result_types(body)
+        types_in_body = body.types()
+        actual = [types_in_body[result] for result in body.results]
         _require(len(actual) == len(results), f"the body of {where} has {len(actual)} results, not {len(results)}")
         for index in growing:
             self._growth(where, types, inside, index, actual[index], node.types[index], loop_layout(node).inner)
@@ -321,11 +321,6 @@ def _is_product(kind: Type, argument: Type) -> bool:
 
 def _where(node: Node) -> str:
     return f"{node.operation.mnemonic} {node.id}"
-
-
-def _result_types(region: Region) -> list[Type]:
-    types = region.types()
-    return [types[result] for result in region.results]
 
 
 def _show(types: Sequence[Type]) -> str:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from archlang.disk.atomic import write_atomically
-from archlang.disk.folder import Folder
+from archlang.disk.folder import Folder, write_atomically
 from archlang.disk.mistakes import RefusedFile
 from archlang.disk.os_errors import os_errors_as
 from archlang.errors import ErrorWithRemedy, MachineError

@@ -9,11 +9,10 @@ from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
 from archlang.errors.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.character_mistakes import unknown_character
 from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.forms import meant_form
 from archlang.syntax.grammar import spellings
-from archlang.syntax.mistakes import quoted
+from archlang.syntax.mistakes import quoted, unknown_character
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
 from archlang.syntax.tokens import BINDERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, closers

@@ -121,9 +121,8 @@ class Feed:
             following = self._tokens[place + 1 : place + 2]
             is_clause = token in CLAUSE_WORDS and following not in ([":"], ["="])
             goes_on = inside[-1] in (",", "(", "[") and (token.column or 0) > (line.column or 0) and not is_clause
-            is_input = opener == "[" and token == "(" and self._tokens[place + 2 : place + 3] == [":"]
             depth += (token in ("(", "[")) - (token in (")", "]"))
-            is_end = depth < 0 or token in ("{", "}") or (depth == 0 and token == "->") or is_input
+            is_end = depth < 0 or token in ("{", "}") or (depth == 0 and token == "->")
             if is_end or (token.line != inside[-1].line and not goes_on):
                 break
             inside.append(token)

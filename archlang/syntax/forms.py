@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archlang.errors import Diagnostic, Edit
 from archlang.errors.names import is_typing_error, share_of
 from archlang.errors.source import Span
-from archlang.syntax.character_mistakes import NO_POWER
+from archlang.syntax.mistakes import NO_POWER
 
 if TYPE_CHECKING:
     from archlang.syntax.place import Place

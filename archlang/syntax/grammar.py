@@ -11,8 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from archlang.disk.atomic import write_atomically
 from archlang.disk.cache_folder import own_cache
+from archlang.disk.folder import write_atomically
 from archlang.disk.readable import read_named
 
 if TYPE_CHECKING:

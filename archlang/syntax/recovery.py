@@ -49,7 +49,9 @@ class Recovery(Feed):
         if word == "use":
             self.feed(header.tokens, ("$END",))
         elif self._is_recipe:
-            self._read_recipe_header(header.tokens, word)
+            if not self.feed(header.tokens, ("LBRACE",)):
+                self.stack.cut(1)
+                self.stack.complete("LBRACE", header.tokens[-1].end_pos or 0)
         else:
             if word == "extern" and not self.feed(header.tokens[:2], ("NAME",)):
                 return
@@ -94,17 +96,6 @@ class Recovery(Feed):
         word = Token(near.upper(), near, start, first.line, first.column, None, None, end)
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
-
-    def _read_recipe_header(self, tokens: list[Token], word: str) -> None:
-        if self.feed(tokens, ("LBRACE",)):
-            return
-        place = tokens[-1].end_pos or 0
-        if tokens[1:2] == ["from"]:
-            self.stack.cut(1)  # the name is missing
-        if word == "recipe" and self.stack.way_to("FROM") is not None:
-            self.stack.complete("FROM", place)  # it may lack its base
-            self.stack.put("FROM", "from", place, place)
-        self.stack.complete("LBRACE", place)
 
     def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
         if header.opener is None:

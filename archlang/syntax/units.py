@@ -314,7 +314,7 @@ class _Cutter:
             if current and self._begins(place, current, parens, is_recipe, indent):
                 units.append(Unit(current))
                 current, parens = [], []
-            if token.type == "LBRACE" and self._is_body(place, current, is_recipe):
+            if token.type == "LBRACE" and not is_recipe:
                 units.append(Unit(current))
                 self._read_body(units[-1], token)
                 current, parens = [], []
@@ -326,16 +326,6 @@ class _Cutter:
             current.append(token)
             self._place += 1
         return [*units, Unit(current)] if current else units
-
-    def _is_body(self, place: int, header: list[Token], is_recipe: bool) -> bool:
-        """Returns whether a `{` begins a body, and not statics or a list of other languages."""
-        if is_recipe or not header:
-            return not is_recipe
-        closer, following = self._closers[place], self._tokens[place + 1 : place + 3]
-        is_header = header[0] in _HEADERS or any(token in _LOOPS for token in header)
-        is_bound = following[1:] in (["="], ["<-"])
-        is_statement = is_bound or following[:1] == ["}"] or begins_statement(self._tokens, place + 1)
-        return is_header or is_statement or self._tokens[closer].line != header[-1].line
 
     def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
         """Returns whether a token begins a unit after the tokens of the current one."""

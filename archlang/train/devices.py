@@ -8,6 +8,7 @@ import os
 import random
 import re
 import socket
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -116,6 +117,18 @@ def peak_memory(device: torch.device) -> int | None:
     """Returns the largest number of bytes that this process has allocated on a GPU, or has had in memory; None where
     the system does not say."""
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else memory.peak_memory()
+
+
+def peak_flops(device: torch.device, precision: str) -> float | None:
+    """Returns the FLOPs that a GPU computes at most in a second; None if they are not known."""
+    from lightning_fabric.utilities.throughput import get_available_flops
+
+    if device.type != "cuda":
+        return None
+    dtypes = {"32": torch.float32, "bf16": torch.bfloat16, "16": torch.float16}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it does not know the GPU
+        return get_available_flops(device, dtypes[precision])
 
 
 def make_fabric(

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.block import judging
 from archlang.backend.runtime.loops import StepResults
-from archlang.backend.runtime.targets import judging
 from archlang.graph.loop_layout import loop_of_results
 from archlang.graph.operations import LOSSES, Halting
 from archlang.tasks.kit.split import Form

@@ -19,6 +19,7 @@ from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
+from archlang.train.record.divided import is_divided
 from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
 
@@ -110,7 +111,8 @@ def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.P
         matrices = _without(weights, _without(weights, hidden_matrices(module)))
         return MuonWithAdamW(matrices, _without(weights, matrices), **arguments)
     if "fused" in inspect.signature(optimizer_class).parameters:
-        arguments["fused"] = precision != "16"
+        # torch divides no weights in its fused SGD.
+        arguments["fused"] = precision != "16" and not (optimizer_class is torch.optim.SGD and is_divided(weights[0]))
     optimizer: Optimizer = optimizer_class(weights, **arguments)
     if hasattr(optimizer, "train"):
         optimizer.train()

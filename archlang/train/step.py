@@ -71,14 +71,14 @@ class EagerStep:
         # for its last part: it computes for nothing.
         parts = [own_items[start : start + size] for start in range(0, -(-len(items) // processes), size)]
         if processes == 1 and len(parts) == 1:
-            return self._backward(run.data.batch(items))
+            return self._backward(run.batch(items))
         batch_weight = max(run.data.loss_count(items), 1)
         losses = []
         for index, part in enumerate(parts):
             loss_share, sample_share = run.data.loss_count(part) / batch_weight, len(part) / len(items)
             waits = processes > 1 and not run.is_sharded and index + 1 < len(parts)
             with fabric.no_backward_sync(run.model, enabled=waits):
-                batch = run.data.batch(part if len(part) else items[:1])
+                batch = run.batch(part if len(part) else items[:1])
                 losses.append(self._backward(batch, loss_share * processes, sample_share * processes))
         loss = torch.stack(losses).sum()
         return run.mean_over_processes(loss) if processes > 1 else loss

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,15 +21,16 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
 from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
+from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
-from archlang.train.data import Data, Sampler
+from archlang.train.data import Batch, Data, Sampler
 from archlang.train.deep_supervision import DeepSupervision
-from archlang.train.devices import peak_memory, random_state, reset_peak_memory, restore_random_state
+from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
@@ -50,6 +53,10 @@ _VALIDATION = ("iid", "valid")
 # What a run that is killed loses: the steps, or the time, since its last checkpoint.
 Interval = int | timedelta
 SAVED_EVERY = timedelta(minutes=15)
+# The gradients of a matrix product are two matrix products.
+FORWARD_AND_BACKWARD = 3
+# The FLOPs of a batch are counted for so many widths at most.
+_WIDTHS = 32
 # An evaluation may take long: if so much training is unsaved, it is saved before.
 _SECONDS_UNSAVED = 60.0
 
@@ -197,8 +204,13 @@ class Trainer:
         reset_peak_memory(fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
-        # Since the last logged step: the seconds, and the numbers of steps, samples and tokens.
-        self._seconds, self._done = 0.0, np.zeros(3)
+        # Since the last logged step: the seconds, those of making batches, the numbers of steps, samples and tokens,
+        # and the samples by the width of their batch.
+        self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter[int]()
+        # Widths that differ by less than that of a grid cost the same.
+        self._width_grid = max(int(self.data.lengths.max(initial=1)) // _WIDTHS, 1)
+        self._flops = cache(lambda width: FORWARD_AND_BACKWARD * summarize(plan.graph, width).flops)
+        self._peak_flops = peak_flops(fabric.device, precision)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
         self._evaluated_weights = EvaluatedWeights(self.module, optimizer, settings.ema)
         self.deep = None
@@ -302,10 +314,11 @@ class Trainer:
 
         Raises:
             RunError: a loss or a weight is NaN or infinite; older checkpoints are kept."""
+        begun = time.perf_counter()
         self._check_losses()
         progress = self.progress
-        finite = torch.tensor(float(all(map(_is_finite, self.weights))), device=self.fabric.device)
-        if not self.fabric.all_reduce(finite, reduce_op="min"):
+        diverged = torch.tensor(float(not all(map(_is_finite, self.weights))), device=self.fabric.device)
+        if self.fabric.all_reduce(diverged):  # the share of the processes
             raise mistakes.not_finite("weights", progress.step, self._last_checkpoint())
         self._saved_step, self._saved_at = progress.step, time.monotonic()
         for signal in self._signals:
@@ -330,6 +343,8 @@ class Trainer:
                 carried=None if self.deep is None else self.deep.state(),
             )
             self.checkpoints.save(progress.step, self.module, state, self._best_step())
+        timing = schemas.SavingTiming(step=progress.step, saving=time.perf_counter() - begun)
+        self.record.append(schemas.TIMINGS, timing)
 
     def stop(self) -> None:
         """Ends the run before its last step, with a checkpoint of its current step."""
@@ -355,12 +370,14 @@ class Trainer:
             self._check_losses()
         # The speed of a step excludes evaluations.
         self._seconds += time.perf_counter() - begun
-        self._done += (1, len(items), self.data.lengths[items].sum())
+        lengths = self.data.lengths[items]
+        self._done += (1, len(items), lengths.sum())
+        self._widths[max(round(int(lengths.max(initial=1)) / self._width_grid), 1)] += len(items)
         speeds = self._done / max(self._seconds, 1e-9)
         if is_logged:
             if self._leads:
                 self._log(step, loss, norm, rate, speeds)
-            self._seconds, self._done = 0.0, np.zeros(3)
+            self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter()
         elif self._watcher.due():
             self._check_losses()
             self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
@@ -381,14 +398,27 @@ class Trainer:
             mean_depth=depth,
             losses={name: float(loss.detach()) for name, loss in self.module.losses.items()},
         )
+        flops = None
+        if self.deep is None:  # its steps compute a part of the loop
+            total = sum(count * self._flops(width * self._width_grid) for width, count in self._widths.items())
+            flops = total / max(self._seconds, 1e-9)
         timing = schemas.StepTiming(
             step=step, time=time.time(), steps_per_second=speeds[0], samples_per_second=speeds[1],
-            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device),
+            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device), flops_per_second=flops,
+            peak_share=flops and self._peak_flops and flops / (self._peak_flops * self.fabric.world_size),
+            data_seconds=self.data_seconds,
         )  # fmt: skip
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
         self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
+
+    def batch(self, items: np.ndarray) -> Batch:
+        """Returns a batch of the training data, and counts the time that this takes."""
+        begun = time.perf_counter()
+        batch = self.data.batch(items)
+        self.data_seconds += time.perf_counter() - begun
+        return batch
 
     def _depth(self) -> float | None:
         depth = self.module.mean_depth
@@ -463,15 +493,12 @@ class Trainer:
                 stopping=lambda: stop.asked, processes=processes,
             )  # fmt: skip
 
-    def _ranking(self) -> list[int]:
-        return ranking(self.progress.history, *self.settings.selecting)
-
     def _best_step(self) -> int | None:
-        return next(iter(self._ranking()), None)
+        return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)
 
     def restore_best(self) -> int | None:
         """Loads the selected weights into the module. Returns their step, or None if no step could be selected."""
-        steps = self._ranking()
+        steps = ranking(self.progress.history, *self.settings.selecting)
         if not steps:
             return None
         checkpoint = self.checkpoints.first_intact(steps)
@@ -538,6 +565,8 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
     begun = time.perf_counter()
     # Also of runs that have ended: a stacked step computes all of its runs.
     items = [trainer.sampler.next() for trainer in trainers]
+    for trainer in trainers:
+        trainer.data_seconds += time.perf_counter() - begun
     try:
         result = step.take(number, items)
     except CannotStack:

@@ -134,6 +134,9 @@ def test_a_summary_grows_with_the_batch() -> None:
     (batch,) = json.loads(run("summary", GUTLB, "--json", "--length", "64", "--batch", "4"))
     assert batch["flops"] == 4 * single["flops"]
     assert single["unique"] == 125_446
+    # The training has the batch of the recipe.
+    assert single["training_bytes"] == batch["training_bytes"]
+    assert single["training_bytes"]["1 device"]["weights"] == 4 * 125_446
 
 
 BLOCKS = """block loops(h: seq[n, d]) -> seq[n, d] {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from archlang.train.runs import training
 from archlang.train.step import EagerStep
 from tests.cli.conftest import TINY, Command
 from tests.train.runs.test_training import at_call, contents
@@ -194,3 +195,21 @@ def test_a_file_without_the_selecting_split_names_one_that_it_has(archlang: Comm
     assert trained.code == 0
     # The training split is measured, as there is no other.
     assert re.search(r"train +│ +2 ", trained.out)
+
+
+def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
+    archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dry_run = ("train", "tiny.arch", "--device", "cpu", "--devices", "2", "--shard", "--dry-run")
+    result = archlang(*dry_run)
+    assert (result.code, result.err) == (0, "")
+    for words in ("4 steps, about", "on 1 device: ", "on 2 devices: ", "on 2 devices, --shard: ", "(weights 0.0 MB, "):
+        assert words in result.out
+    monkeypatch.setattr(training, "available_memory", lambda: 1000)
+    result = archlang(*dry_run)
+    assert result.code == 71
+    assert re.search(
+        r"training needs 0\.0 MB of `cpu`, 0\.0 MB a device \(.*\), which has 0\.0 GB", result.err.replace("\n", " ")
+    )
+    assert "`--shard`, `--remat`" in result.err
+    assert [path.name for path in folder.iterdir()] == ["tiny.arch"]

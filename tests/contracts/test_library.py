@@ -54,6 +54,8 @@ def test_what_a_signature_allows_at_its_edges_is_constructed_and_runs(
     monkeypatch.setattr(
         cases, "_MOST_TRIES", 60
     )  # a value that `where` refuses would be tried with thousands of others
+    if cases.is_chunked(block):
+        return
     search = cases._Search(block)
     for parameter in block.item.signature.statics:
         for value in EDGES.get(search.kinds[parameter.name]) or search.alternatives(parameter):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.disk.atomic import atomic_folder, remove_folder, write_atomically
+from archlang.disk.folder import atomic_folder, remove_folder, write_atomically
 
 
 def test_a_folder_appears_when_it_is_finished(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from archlang.backend.runtime.block import judging
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
-from archlang.backend.runtime.targets import judging
 from archlang.train.settings import stablemax_entropy
 from tests.goldens.golden import TOLERANCE, Golden, Program, Weights, close, gradients_close, pair
 

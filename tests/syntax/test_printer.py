@@ -11,7 +11,7 @@ from archlang.errors.source import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import WIDTH
 from archlang.syntax.parser import parse, read
-from archlang.syntax.printer import format_program, unparse
+from archlang.syntax.printer import format_program, one_line, unparse
 from archlang.syntax.tokens import tokens
 
 
@@ -207,3 +207,8 @@ def test_parts_of_a_tree_are_printed_on_one_line() -> None:
     assert isinstance(block, tree.Definition)
     assert unparse(block.signature.statics[0]) == "a: int = 3"
     assert unparse(block.signature.inputs[0]) == "x: s[n] = y"
+
+
+def test_one_line_of_a_text_has_no_comments_and_no_last_commas() -> None:
+    text = "recipe r {\n    task  t[\n        a = -1,   # why\n    ]\n    # note\n}\n"
+    assert one_line(text) == "recipe r { task t[a = -1] }"

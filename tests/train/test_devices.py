@@ -16,6 +16,7 @@ from archlang.train.devices import (
     fixed_randomness,
     leaving_process_group,
     make_fabric,
+    peak_flops,
     random_state,
     restore_random_state,
     select_device,
@@ -70,6 +71,13 @@ def test_an_out_of_memory_error_names_the_settings_to_lower_and_others_pass(erro
     assert "batch" not in caught.value.remedy
     with pytest.raises(RuntimeError, match="shapes"), explaining_out_of_memory(CPU, 512):
         raise RuntimeError("shapes")
+
+
+@pytest.mark.parametrize(("gpu", "peak"), [("NVIDIA H100 80GB HBM3", 989.4e12), ("NVIDIA Unknown 1", None)])
+def test_the_peak_of_a_gpu_is_that_of_its_name(gpu: str, peak: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: gpu)
+    assert peak_flops(torch.device("cuda"), "bf16") == peak
+    assert peak_flops(CPU, "bf16") is None
 
 
 def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:

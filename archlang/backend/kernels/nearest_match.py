@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from archlang.backend.kernels.derivatives import plain_gradients
-from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form
+from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form, plain_gradients
 
 # The number of keys up to which the fast form is faster; its work grows with the third power of the number.
 _SHORT = 64

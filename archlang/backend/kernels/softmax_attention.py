@@ -12,8 +12,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from archlang.backend.kernels.derivatives import plain_gradients
-from archlang.backend.runtime.stacking import needs_plain_form
+from archlang.backend.runtime.stacking import needs_plain_form, plain_gradients
 from archlang.errors import ErrorWithRemedy
 
 

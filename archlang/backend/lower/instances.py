@@ -12,9 +12,8 @@ from archlang.backend.runtime.loops import Group, Step
 from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
 from archlang.errors import ErrorWithRemedy
 from archlang.errors.machine import is_out_of_memory
-from archlang.graph.graph import Graph, Instance
+from archlang.graph.graph import Graph, Instance, scope_of
 from archlang.graph.operations import OwnWeights
-from archlang.graph.scope import scope_of
 from archlang.plugins import Plugins, is_signal
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import fx, nn
 
-from archlang.graph.scope import scope_of
+from archlang.graph.graph import scope_of
 
 OUTER = "outer"
 """The attribute of a step that holds the module around its stack."""

@@ -32,10 +32,9 @@ from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide, divide_where_real
 from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Graph, Input, Node, Region
+from archlang.graph.graph import NUMBER, Graph, Input, Node, Region, scope_of
 from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import LOSSES, Arithmetic
-from archlang.graph.scope import scope_of
 from archlang.types import Dim, Type
 
 _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of numbers

@@ -1,4 +1,9 @@
-"""What blocks share: the masks of their arguments, and the base of those without weights."""
+"""What blocks share: the masks of their arguments, the base of those without weights, the targets of a batch in
+training, and whether they read their initial weights from files."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -22,3 +27,45 @@ class Weightless(nn.Module):
     def __init__(self, **statics: object) -> None:
         super().__init__()
         vars(self).update(statics)
+
+
+# Takes the logits of a batch; returns whether the prediction for each sample is right.
+Judge = Callable[[Float[Tensor, "b *_"]], Bool[Tensor, " b"]]
+
+
+class TargetReader(nn.Module):
+    """A block that reads the targets through `judge`, which is None outside of training."""
+
+    judge: Judge | None = None
+
+
+@contextmanager
+def judging(module: nn.Module, judge: Judge) -> Iterator[None]:
+    """Inside, the blocks of a module that read targets read those of `judge`."""
+    readers = [reader for reader in module.modules() if isinstance(reader, TargetReader)]
+    for reader in readers:
+        reader.judge = judge
+    try:
+        yield
+    finally:
+        for reader in readers:
+            reader.judge = None
+
+
+_READ: ContextVar[bool] = ContextVar("reads_initial_weights", default=True)
+
+
+@contextmanager
+def weights_loaded_later() -> Iterator[None]:
+    """Constructs blocks without their files; enter it where the weights of a run or of a saved model replace the
+    initial ones, so that these files may be missing and are not read for a stranger."""
+    token = _READ.set(False)
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def reads_initial_weights() -> bool:
+    """Returns whether a block that is constructed reads its files."""
+    return _READ.get()

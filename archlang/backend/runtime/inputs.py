@@ -192,7 +192,7 @@ def sample_lengths(
     if tensor is None:
         raise mistakes.not_lengths(lengths, model, argument)
     if tensor.shape != samples.shape[:1]:
-        raise mistakes.wrong_lengths(model, argument, len(samples), tuple(tensor.shape))
+        raise mistakes.wrong_lengths(model, argument, len(samples), [*tensor.shape])
     largest = torch.iinfo(tensor.dtype).max if most is None else most
     check_range(tensor, least, largest, mistakes.wrong_length, model, argument, least, most)
     return tensor.to(samples.device)

@@ -23,7 +23,6 @@ from archlang.backend.runtime.halting import Tally
 from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, Stack
 from archlang.backend.runtime.result_check import CallTypes, calls_of
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
-from archlang.errors.machine import is_out_of_memory
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance
 from archlang.graph.growth import growths
@@ -140,12 +139,7 @@ def _hook(record: Recording, instance: Instance) -> Callable[..., None]:
 def _attention(block: Any, instance: Instance, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Tensor:
     """Computes A, [b h n m], from the arguments of a call and the mask of its keys, which is in `options`."""
     masks = {f"mask_{name}" for name in instance.axes[-1]}
-    try:
-        weights = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
-    except Exception as error:
-        if instance.python.startswith("archlang.") or is_out_of_memory(error):
-            raise
-        raise mistakes.failed_weights(instance, error) from error
+    weights = block.weights(*arguments, **{name: options[name] for name in masks & options.keys()})
     if not isinstance(weights, Tensor) or weights.dim() != 4:
         raise mistakes.wrong_weights(instance, weights)
     return weights

@@ -1,9 +1,9 @@
 """Operations for models of one architecture that `torch.func.vmap` computes together, over their stacked weights; and
-whether a transform acts on a call.
+whether a transform acts on a call, and what then computes it.
 
 Blocks and kernels call these where vmap cannot batch an operation, or where Python control flow reads a value."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -90,6 +90,36 @@ def needs_plain_form() -> bool:
     """Returns whether only a plain form can compute the call. Stacked models are transformed too, but their fast forms
     run outside of vmap."""
     return is_transformed() and not is_stacked()
+
+
+def plain_gradients(
+    plain: Callable[..., Tensor | tuple[Tensor, ...]],
+    inputs: Sequence[Tensor],
+    required: Sequence[bool],
+    gradients: Sequence[Tensor],
+) -> list[Tensor | None]:
+    """Returns the gradients of `plain(*inputs)`, which can be differentiated again.
+
+    Autograd calls the backward of a fast form with gradients enabled if the caller passes `create_graph=True`. The fast
+    backward computes no graph, so the plain form then gives the gradients. torch's `once_differentiable` is no remedy:
+    `torch.autograd.grad` silently omits what it guards.
+
+    Args:
+        plain: the plain form
+        inputs: its differentiable arguments
+        required: for each input whether its gradient is required; None is returned for the others
+        gradients: the gradient of each result"""
+    with torch.enable_grad(), torch.autocast(inputs[0].device.type, enabled=False):
+        # One tensor may be several inputs, each with a gradient of its own.
+        copies = [tensor.view_as(tensor) for tensor in inputs]
+        results = plain(*copies)
+        wanted = [copy for copy, is_required in zip(copies, required, strict=True) if is_required]
+        computed = iter(
+            torch.autograd.grad(
+                results, wanted, gradients, create_graph=True, allow_unused=True, materialize_grads=True
+            )
+        )
+    return [next(computed) if is_required else None for is_required in required]
 
 
 class _InAnyModel(torch.autograd.Function):

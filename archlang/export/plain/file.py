@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.names import OUTER, module_path
-from archlang.disk.atomic import write_atomically
+from archlang.disk.folder import write_atomically
 from archlang.errors.visible import visible_lines
 from archlang.export import mistakes
 from archlang.export.places import definition_of, place_of_model

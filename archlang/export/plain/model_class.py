@@ -18,10 +18,9 @@ from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.export.plain import helpers
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph, Node, scope_of
 from archlang.graph.growth import growths
 from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
-from archlang.graph.scope import scope_of
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 HELPERS = {

@@ -22,9 +22,8 @@ from filelock import FileLock
 from archlang.data.mistakes import DataError
 from archlang.data.registry import DigestRule, take
 from archlang.data.stored import Stored, digest_of
-from archlang.disk.atomic import remove_folder
 from archlang.disk.cache_folder import own_cache
-from archlang.disk.folder import Folder
+from archlang.disk.folder import Folder, remove_folder
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory

@@ -138,7 +138,7 @@ def read_earlier(folder: Path, step: int) -> Checkpoint:
 
 def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
     """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
-    weights = safetensors.torch.save(Copies().of(module.state_dict(), ""))
+    weights = safetensors.torch.save(Copies().of(module.state_dict()))
     manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
     folder = f"{CHECKPOINTS}/{_name(step)}"
     return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
@@ -165,12 +165,11 @@ class Checkpoints:
         Raises:
             RunError: The checkpoint before cannot be written; existing checkpoints are unchanged."""
         self.finish()
-        weights, values = (
-            self._copies.of(copied, path)
-            for copied, path in ((module.state_dict(), "weights"), (state.stored(), "state"))
+        values, writer = (
+            self._copies.of({"weights": module.state_dict(), "state": state.stored()}),
+            ThreadPoolExecutor(1),
         )
-        writer = ThreadPoolExecutor(1)
-        self._writing = writer.submit(self._save, step, weights, values, best)
+        self._writing = writer.submit(self._save, step, values, best)
         writer.shutdown(wait=False)
 
     def finish(self) -> None:
@@ -182,7 +181,7 @@ class Checkpoints:
         if writing is not None:
             writing.result()
 
-    def _save(self, step: int, weights: Mapping[str, Tensor], state: Mapping[str, Any], best: int | None) -> None:
+    def _save(self, step: int, values: Mapping[str, Any], best: int | None) -> None:  # Any: nested tensors
         with disk_errors_as(mistakes.not_written, self.folder / _name(step)):
             if self._group is not None and self._group.rank():
                 name, *_ = self._gather("")
@@ -192,7 +191,7 @@ class Checkpoints:
             with self._open(create=True) as folder:
                 with folder.new_folder(_name(step)) as unfinished:
                     self._gather(unfinished.path.name)
-                    _write(unfinished, weights, state, self._write_rows(unfinished))
+                    _write(unfinished, values, self._write_rows(unfinished))
                 _remove_old(folder, best)
 
     def _write_rows(self, folder: Folder) -> tuple[str, ...]:
@@ -229,8 +228,7 @@ class Checkpoints:
         with disk_errors_as(mistakes.not_written, self.folder / _name(step)), self._open() as folder:
             checkpoint = self.read(step)
             with folder.new_folder(_name(step)) as unfinished:
-                state = Copies().of(checkpoint.state.stored(), "")
-                _write(unfinished, dict(checkpoint.weights), state)
+                _write(unfinished, Copies().of({"weights": checkpoint.weights, "state": checkpoint.state.stored()}))
 
     def steps(self) -> list[int]:
         """Returns the steps that have a checkpoint, in order."""
@@ -273,6 +271,7 @@ class Checkpoints:
         Raises:
             RunMachineError: It cannot be read, as where memory is short.
             RunError: It is damaged."""
+        self.finish()
         path = self.folder / _name(step)
         with disk_errors_as(mistakes.not_read, path), self._open() as folder:
             try:
@@ -334,7 +333,7 @@ def _read(folder: Folder) -> tuple[Mapping[str, Tensor], CheckpointState | None]
     if not parts or state is None:
         return weights, state
     with _damage_of(folder.path):
-        return Joined(weights, parts, "weights"), _with_rows(state, parts)
+        return Joined(weights, parts, "/weights"), _with_rows(state, parts)
 
 
 def _read_weights(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
@@ -347,10 +346,11 @@ def _read_weights(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
 
 def _with_rows(state: CheckpointState, parts: Sequence[Mapping[str, Tensor]]) -> CheckpointState:
     """Returns a state with the tensors of which each process has stored its rows."""
-    moments = {
-        index: Joined(kept, parts, f"state/optimizer/state/{index}") for index, kept in state.optimizer["state"].items()
-    }
-    trained = None if state.trained is None else Joined(state.trained, parts, "state/trained")
+    stored = state.optimizer.get("state")
+    if not isinstance(stored, Mapping) or not all(isinstance(kept, Mapping) for kept in stored.values()):
+        raise ValueError("the state of the optimizer has no rows")
+    moments = {index: Joined(kept, parts, f"/state/optimizer/state/{index}") for index, kept in stored.items()}
+    trained = None if state.trained is None else Joined(state.trained, parts, "/state/trained")
     return state.model_copy(update={"optimizer": {**state.optimizer, "state": moments}, "trained": trained})
 
 
@@ -392,18 +392,13 @@ def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
         file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))  # type: ignore[arg-type]  # a buffer
 
 
-def _write(
-    folder: Folder,
-    weights: Mapping[str, Tensor],
-    state: Mapping[str, Any],  # Any: as torch.save takes it
-    rows: tuple[str, ...] = (),
-) -> None:
+def _write(folder: Folder, values: Mapping[str, Any], rows: tuple[str, ...] = ()) -> None:  # Any: nested tensors
     """Writes the files of a checkpoint; `rows` are the digests of those that are written already."""
     try:
         with folder.create_file(WEIGHTS) as file:
-            _write_tensors(file, weights)
+            _write_tensors(file, values["weights"])
         with folder.create_file(STATE) as file:
-            torch.save(state, file)
+            torch.save(values["state"], file)
     except RuntimeError as error:
         # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):

@@ -35,7 +35,7 @@ class Copies:
         self.rows: dict[str, Tensor] = {}
         self._buffers: dict[str, Tensor] = {}
 
-    def of(self, value: Any, path: str) -> Any:  # Any: the nested state of an optimizer
+    def of(self, value: Any, path: str = "") -> Any:  # Any: the nested state of an optimizer
         """Returns a copy of a value without the divided tensors in it."""
         match value:
             case Tensor():
@@ -61,10 +61,17 @@ class Joined(Mapping[str, Tensor]):
     time that they are read: those that are not needed take no memory."""
 
     def __init__(self, whole: Mapping[str, Tensor], parts: Sequence[Mapping[str, Tensor]], path: str) -> None:
+        """
+        Raises:
+            ValueError: The parts do not fit together."""
         self._whole = whole
         self._parts = parts
         prefix = f"{path}/"
         self._paths = {key.removeprefix(prefix): key for key in parts[0] if key.startswith(prefix)}
+        for key in self._paths.values():
+            rows = [part.get(key) for part in parts]
+            if len({None if each is None else (each.dim() > 0, each.shape[1:], each.dtype) for each in rows}) > 1:
+                raise ValueError(f"the rows of {key} do not fit together")
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._paths:

@@ -18,9 +18,8 @@ from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.errors import ProgramError
 from archlang.errors.source import Source
-from archlang.graph.graph import Graph, Region
+from archlang.graph.graph import Graph, Region, scope_of
 from archlang.graph.operations import OwnWeights, step_limit
-from archlang.graph.scope import scope_of
 from archlang.graph.text import parse_graph
 from archlang.graph.verifier import MalformedGraph, verify
 from archlang.plan.from_file import rebind
@@ -146,7 +145,8 @@ _METRICS = TypeAdapter[schemas.StepMetrics | schemas.EvaluationMetrics](
     ]
 )
 
-_TIMINGS = TypeAdapter[schemas.StepTiming | schemas.EvaluationTiming](schemas.StepTiming | schemas.EvaluationTiming)
+Timing = schemas.StepTiming | schemas.EvaluationTiming | schemas.SavingTiming
+_TIMINGS = TypeAdapter[Timing](Timing)
 
 Model = TypeVar("Model", bound=BaseModel)
 Run = TypeVar("Run", bound=schemas.ModelRecord)
@@ -251,8 +251,8 @@ def read_metrics(folder: Path) -> tuple[schemas.StepMetrics | schemas.Evaluation
     return tuple(_parsed(folder, schemas.METRICS, parse_metrics))
 
 
-def read_timings(folder: Path) -> tuple[schemas.StepTiming | schemas.EvaluationTiming, ...]:
-    """Returns the speeds and the durations of the evaluations of a run so far."""
+def read_timings(folder: Path) -> tuple[Timing, ...]:
+    """Returns the speeds and the durations of the evaluations and checkpoints of a run so far."""
     return tuple(_parsed(folder, schemas.TIMINGS, _TIMINGS.validate_json))
 
 

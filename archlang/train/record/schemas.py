@@ -296,6 +296,19 @@ class StepTiming(FileModel):
     """share of the steps of halting loops that were not computed because samples had halted"""
     memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None
     """the largest number of bytes so far: allocated on the GPU, or of the whole process"""
+    flops_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
+    """forward and backward, of the blocks that `archlang summary` counts, with loops that run to their limits"""
+    peak_share: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
+    """the same as a share of what the device computes at most in this precision"""
+    data_seconds: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
+    """the part of the time of the steps in which batches were made"""
+
+
+class SavingTiming(FileModel):
+    """A line of `timings.jsonl`: the duration of writing a checkpoint."""
+
+    step: Count
+    saving: Amount
 
 
 class EvaluationTiming(FileModel):

@@ -16,13 +16,14 @@ from archlang.train.record.reading import (
     CHECKPOINTS,
     CURVES,
     LOCK,
+    Timing,
     explain,
     is_saved,
     parse_metrics,
     read_record,
     read_results,
 )
-from archlang.train.record.schemas import METRICS, RUN, Results, RunRecord
+from archlang.train.record.schemas import METRICS, RUN, EvaluationTiming, Results, RunRecord, SavingTiming, StepTiming
 
 _LONGEST_LINE = 1 << 16  # bytes of `metrics.jsonl`
 
@@ -112,6 +113,31 @@ def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
         return DamagedRun(folder, error.message, "unreadable")
     except mistakes.RunError as error:
         return DamagedRun(folder, error.message)
+
+
+def run_costs(timings: Sequence[Timing]) -> dict[str, float]:
+    """Returns what the record of a run says of its cost: `seconds_of_steps` with those of making batches,
+    `seconds_of_data`, `seconds_of_evaluation` and `seconds_of_saving`; the mean `samples_per_second`,
+    `tokens_per_second`, `flops_per_second` and `peak_share` of the steps; and the largest `memory` in bytes."""
+    lines = [line for line in timings if isinstance(line, StepTiming)]
+    starts = [0, *(line.step for line in lines)]
+    seconds = [
+        (line.step - start) / line.steps_per_second if line.steps_per_second else 0.0
+        for start, line in zip(starts, lines, strict=False)
+    ]
+    costs: dict[str, float | None] = {"seconds_of_steps": sum(seconds) if lines else None}
+    for name, values in (
+        ("seconds_of_data", [line.data_seconds for line in lines if line.data_seconds is not None]),
+        ("seconds_of_evaluation", [line.seconds for line in timings if isinstance(line, EvaluationTiming)]),
+        ("seconds_of_saving", [line.saving for line in timings if isinstance(line, SavingTiming)]),
+    ):
+        costs[name] = sum(values) if values else None
+    for name in ("samples_per_second", "tokens_per_second", "flops_per_second", "peak_share"):
+        pairs = [(getattr(line, name), time) for line, time in zip(lines, seconds, strict=True)]
+        known = [(value * time, time) for value, time in pairs if value is not None and time]
+        costs[name] = sum(amount for amount, _ in known) / sum(time for _, time in known) if known else None
+    costs["memory"] = max((line.memory for line in lines if line.memory is not None), default=None)
+    return {name: value for name, value in costs.items() if value is not None}
 
 
 def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:

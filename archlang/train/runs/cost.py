@@ -19,12 +19,10 @@ from archlang.train.runs.points import Point
 from archlang.train.runs.training import make_settings, train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
-from archlang.train.trainer import NoProgress
+from archlang.train.trainer import FORWARD_AND_BACKWARD, NoProgress
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8
-# The gradients of a matrix product are two matrix products.
-_FORWARD_AND_BACKWARD = 3
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
     flops = sum(len(items) * summary.flops for items, summary in zip(batches, samples, strict=True)) / len(batches)
     steps = settings.total_steps(len(sampler))
     longest = max(int(lengths.max(initial=1)), 1)
-    return RunCost(steps, _FORWARD_AND_BACKWARD * flops * steps, longest, samples[0].uncounted)
+    return RunCost(steps, FORWARD_AND_BACKWARD * flops * steps, longest, samples[0].uncounted)
 
 
 # The first steps are slower than the following ones.

@@ -12,7 +12,7 @@ import torch
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.mistakes import BuildError
-from archlang.backend.runtime.initial_weights import weights_loaded_later
+from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import build
 from archlang.errors import ArchlangError
 from archlang.errors.machine import machine_error

@@ -13,7 +13,8 @@ from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, read_record, read_results, read_timings
-from archlang.train.record.schemas import RESULTS, VERSIONS, EvaluationTiming, Results, StepTiming, VersionsRecord
+from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
+from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import Point, folder_name
 from archlang.train.trainer import SAVED_EVERY, Interval
 
@@ -59,8 +60,8 @@ def time_spent(folders: Iterable[Path]) -> TimeSpent:
             continue
         if not timings:
             continue
-        seconds = training_seconds([timing for timing in timings if isinstance(timing, StepTiming)]) or 0.0
-        seconds += sum(timing.seconds for timing in timings if isinstance(timing, EvaluationTiming))
+        costs = run_costs(timings)
+        seconds = costs.get("seconds_of_steps", 0.0) + costs.get("seconds_of_evaluation", 0.0)
         if not 0 <= seconds <= LARGEST_INTEGER:
             continue  # The speeds of a damaged file may be next to nothing.
         processes = (began, *began.resumed)
@@ -70,17 +71,6 @@ def time_spent(folders: Iterable[Path]) -> TimeSpent:
             gpu_seconds += seconds
         runs += 1
     return TimeSpent(runs, core_seconds / 3600, gpu_seconds / 3600)
-
-
-def training_seconds(timings: Sequence[StepTiming]) -> float | None:
-    """Returns the seconds that the training steps of a run took, without evaluations; None without a logged step."""
-    steps = [0, *(timing.step for timing in timings)]
-    intervals = (
-        (step - before) / timing.steps_per_second
-        for before, step, timing in zip(steps, steps[1:], timings, strict=False)
-        if timing.steps_per_second
-    )
-    return sum(intervals) if timings else None
 
 
 @dataclass(frozen=True)
@@ -123,8 +113,9 @@ class FinishedRun:
         split, _, metric = column.metric.partition(".")
         if split != RUN:
             return column_value(self.results, column)
-        timings = [line for line in read_timings(self.folder) if isinstance(line, StepTiming)]
-        return training_seconds(timings) if metric == "seconds" else memory_in_use(timings)
+        costs = run_costs(read_timings(self.folder))
+        memory = costs.get("memory")
+        return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20  # MiB
 
 
 @dataclass(frozen=True)
@@ -233,9 +224,3 @@ def column_value(results: Results, column: TableColumn) -> float | None:
     if column.index is not None:
         groups[results.breakdown] = column.index
     return results.value(split, metric, groups)
-
-
-def memory_in_use(timings: Sequence[StepTiming]) -> float | None:
-    """Returns the largest memory of a run in MiB; None if it was not measured."""
-    measured = [timing.memory for timing in timings if timing.memory is not None]
-    return max(measured) / 2**20 if measured else None

@@ -173,7 +173,7 @@ def require_memory(
         needs.append((str(device), memory.total, torch.cuda.mem_get_info(device)[0]))
     for name, needed, available in needs:
         if available is not None and needed > available:
-            raise train_mistakes.model_too_large(size(needed), memory, name, max(available, 0) / 1e9)
+            raise train_mistakes.model_too_large(size(needed), name, memory, max(available, 0) / 1e9)
     return memory
 
 

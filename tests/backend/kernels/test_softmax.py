@@ -9,9 +9,9 @@ from torch import Tensor
 
 from archlang.backend.kernels import masked_softmax as module
 from archlang.backend.kernels import softmax_attention
-from archlang.backend.kernels.derivatives import plain_gradients
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import DerivativeError, scaled_dot_product_attention
+from archlang.backend.runtime.stacking import plain_gradients
 from tests.closeness import close, same_gradients
 
 NO_GPU = not torch.cuda.is_available()

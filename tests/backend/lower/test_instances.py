@@ -223,7 +223,7 @@ def test_a_loop_halts_only_by_a_halting_block(compiled: Compiled) -> None:
         return h
     }}
     """
-    with pytest.raises(BuildError, match="a loop halts by `stop`, but .*Keeper is not a HaltingBlock"):
+    with pytest.raises(BuildError, match="`stop` halts a loop, but .*Keeper is not a HaltingBlock"):
         compiled(text, plugins=True)
 
 

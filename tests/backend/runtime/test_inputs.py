@@ -48,7 +48,7 @@ WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [  # Any: also 
     ),
     (ONE, (torch.tensor([[0, -1]]),), ValueError, "-1 is not a token of `x`"),
     (PAIR, (ids(2, 4),), TypeError, "takes 2 fields, `x`, `y`, and got 1"),
-    (PAIR, (ids(2, 4), ids(3, 4)), ValueError, "different sizes: `x` has 2 samples, and `y` has 3"),
+    (PAIR, (ids(2, 4), ids(3, 4)), ValueError, "different sizes: `x` has 2, and `y` has 3"),
     (PAIR, (ids(2, 4), ids(2, 1)), ValueError, "both have the length n, but `x` has 4 positions, and `y` has 1"),
     (FEATURES, (torch.zeros(2, 4, 5),), ValueError, r"takes `s`, seq\[n, 3\], with 3 features, and got 5"),
     (FEATURES, (torch.zeros(2, 3),), ValueError, r"of the shape \[batch, n, 3\], and got \[2, 3\]"),
@@ -56,7 +56,7 @@ WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [  # Any: also 
     (FIXED, (torch.zeros(2, 5, 3),), ValueError, r"takes `s`, seq\[4, 3\], with 4 positions, and got 5"),
     (VECTOR, (torch.zeros(2, 4),), ValueError, "with 3 features, and got 4"),
     (MIXED, (torch.zeros(2, 3), ids(2, 4), torch.zeros(2, 4, 3)), ValueError, "with 6 positions, and got 4"),
-    (MIXED, (torch.zeros(1, 3), ids(2, 4), torch.zeros(2, 6, 3)), ValueError, "`v` has 1 sample, and `x` has 2"),
+    (MIXED, (torch.zeros(1, 3), ids(2, 4), torch.zeros(2, 6, 3)), ValueError, "`v` has 1, and `x` has 2"),
 ]
 
 
@@ -171,7 +171,7 @@ model m[d = 4](source: tokens[n], target: tokens[k]) -> logits[k, vocab] {
     [
         ({"begin": 11}, ValueError, "11 is not a token of `target` of `m`"),
         ({"begin": [0, 1]}, TypeError, "takes `target` as a tensor, and got a list of int"),
-        ({"begin": ids(3, 1)}, ValueError, "`source` has 2 samples, and `target` has 3"),
+        ({"begin": ids(3, 1)}, ValueError, "`source` has 2, and `target` has 3"),
         ({"begin": ids(2, 0)}, ValueError, "`m` writes `target` from at least one token, and `begin` has none"),
         ({"begin": ids(2)}, ValueError, r"takes `target`, .* of the shape \[batch, k\], and got \[2\]"),
         ({"begin": torch.zeros(2, 1)}, TypeError, "takes `target`, .* as integers"),

@@ -128,18 +128,12 @@ class Attentive(nn.Module):
         return x
 
     def weights(self, x: Tensor, mask_n: Tensor | None = None) -> object:
-        if isinstance(self.result, Exception):
-            raise self.result
         return self.result
 
 
 @pytest.mark.parametrize(
     ("result", "message"),
-    [
-        (ValueError("no weights"), "the method `weights` of .*Attentive raised ValueError: no weights"),
-        (torch.zeros(3), r"returns a tensor \[3\], not a tensor \[b, h, n, m\]"),
-        (None, "returns a NoneType"),
-    ],
+    [(torch.zeros(3), r"returns a tensor \[3\], not a tensor \[b, h, n, m\]"), (None, "returns a NoneType")],
 )
 def test_weights_of_ones_own_block_that_cannot_be_recorded_name_the_block(
     compiled: Compiled, monkeypatch: pytest.MonkeyPatch, result: object, message: str

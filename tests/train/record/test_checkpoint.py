@@ -5,15 +5,18 @@ import io
 import math
 import os
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from archlang.disk.folder import Folder
+from archlang.train.record import checkpoint
 from archlang.train.record.checkpoint import Checkpoints, CheckpointWarning, load_state
 from archlang.train.record.mistakes import RunError, RunMachineError
 from archlang.train.record.schemas import CheckpointState, EvaluationMetrics
@@ -134,6 +137,27 @@ def test_a_full_disk_leaves_the_existing_checkpoints(checkpoints: Checkpoints, r
         save(checkpoints, 3)
     assert [path.name for path in sorted(checkpoints.folder.iterdir())] == ["step-00000001", "step-00000002"]
     assert checkpoints.read(2).step == 2
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(checkpoints, 1)
+    may_write, write = threading.Event(), checkpoint._write
+
+    def write_later(*arguments: Any) -> None:  # Any: those of `_write`
+        assert may_write.wait(60)
+        write(*arguments)
+
+    monkeypatch.setattr(checkpoint, "_write", write_later)
+    module = layer(2)
+    checkpoints.save(2, module, state(2), None)
+    with torch.no_grad():
+        module.weight.fill_(7)
+    # What a process that is killed now leaves.
+    assert Checkpoints(checkpoints.folder).steps() == [1]
+    may_write.set()
+    assert checkpoints.read(2).weights["weight"].eq(2).all()
 
 
 def test_weights_of_another_model_are_refused(checkpoints: Checkpoints) -> None:

@@ -9,9 +9,11 @@ import pytest
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.plan import TableColumn
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.schemas import JointRecord, Results, SplitResult, StepTiming
+from archlang.train.record.reading import Timing
+from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
+from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
-from archlang.train.runs.table import TableRuns, TimeSpent, column_value, memory_in_use, time_spent, training_seconds
+from archlang.train.runs.table import TableRuns, TimeSpent, column_value, time_spent
 
 RESULTS = Results(
     best_step=1,
@@ -169,8 +171,27 @@ def test_a_run_has_the_seconds_of_its_training_steps_and_its_largest_memory() ->
         StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
         StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
     ]
-    assert (training_seconds(timings), memory_in_use(timings)) == (2.0 + 3.0, 3.0)
-    assert (training_seconds([]), memory_in_use([])) == (None, None)
+    assert run_costs(timings) == {"seconds_of_steps": 2.0 + 3.0, "memory": 3 * 2**20}
+    assert run_costs([]) == {}
+
+
+def test_the_costs_of_a_run_are_sums_of_seconds_and_means_over_the_time_of_the_steps() -> None:
+    timings: list[Timing] = [
+        StepTiming(
+            step=10, time=0.0, steps_per_second=5.0, spared=None, tokens_per_second=50.0, flops_per_second=1e9,
+            peak_share=0.1, data_seconds=0.5,
+        ),
+        SavingTiming(step=10, saving=0.25), EvaluationTiming(step=10, split="valid", seconds=1.5),
+        StepTiming(
+            step=40, time=90.0, steps_per_second=5.0, spared=None, tokens_per_second=10.0, flops_per_second=5e9,
+            peak_share=0.5, data_seconds=1.0,
+        ),
+        SavingTiming(step=40, saving=0.5),
+    ]  # fmt: skip
+    assert run_costs(timings) == pytest.approx({
+        "seconds_of_steps": 8.0, "seconds_of_data": 1.5, "seconds_of_evaluation": 1.5, "seconds_of_saving": 0.75,
+        "tokens_per_second": 20.0, "flops_per_second": 4e9, "peak_share": 0.4,
+    })  # fmt: skip
 
 
 def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of_a_cpu(tmp_path: Path) -> None:

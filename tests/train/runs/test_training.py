@@ -357,12 +357,19 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
         "step", "loss", "lr", "gradient_norm", "mean_depth", "split", "accuracy",
     }  # fmt: skip
     timings = lines(finished_run, "timings.jsonl")
-    assert len(timings) == len(lines(finished_run))
+    saved = [line for line in timings if "saving" in line]
+    assert {line["step"] for line in saved} == {10, 20, 30, 40}
+    assert len(timings) - len(saved) == len(lines(finished_run))
     of_steps = [line for line in timings if "steps_per_second" in line]
     assert all(0 <= line["spared"] <= 1 for line in of_steps)
     # A batch has 8 samples, the last of an epoch fewer, and a sample has 4 to 6 tokens.
     assert max(line["samples_per_second"] / line["steps_per_second"] for line in of_steps) == pytest.approx(8)
     assert all(3.9 < line["tokens_per_second"] / line["samples_per_second"] < 6.1 for line in of_steps)
+    # Forward and backward of samples of at most 6 tokens; a CPU has no known peak.
+    most = 3 * summarize(plan_recipe(finished_run.parent / "tiny.arch").graph, 6).flops
+    assert all(0.5 * most < line["flops_per_second"] / line["samples_per_second"] < 1.001 * most for line in of_steps)
+    assert all(0 < line["data_seconds"] < 4 / line["steps_per_second"] for line in of_steps)
+    assert not any("peak_share" in line for line in of_steps)
     assert any((finished_run / "tensorboard").iterdir())
 
 

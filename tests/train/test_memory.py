@@ -1,0 +1,78 @@
+"""The planned bytes of a device are those of the weights, gradients and moments, and of the batch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.compile import build
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import Plan
+from archlang.train.memory import memory_by_devices, training_memory
+from archlang.train.optimizers import make_optimizer
+
+PROGRAM = """
+model page[d = 16, depth = 3](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    stack depth { h <- norm(h + feedforward[4 * d](h) + attention[2, causal = true](h)) }
+    return linear[vocab](h)
+}
+recipe page {
+    task  flipflop[length = 8, train_size = 8, iid_size = 4, valid_size = 4, test_length = [8], test_size = 4]
+    model page
+    train adamw[batch = 8, steps = 1]
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "page.arch").write_text(PROGRAM)
+    return tmp_path / "page.arch"
+
+
+def planned(program: Path, **sets: object) -> Plan:
+    return plan_recipe(program, sets={name.replace("__", "."): str(value) for name, value in sets.items()})
+
+
+@pytest.mark.parametrize("train", [{}, {"train__ema": 0.9}])
+def test_weights_gradients_and_moments_are_those_that_torch_holds(program: Path, train: dict[str, object]) -> None:
+    plan = planned(program, **train)
+    memory = training_memory(plan, 8)
+    module = build(plan.graph)
+    optimizer = make_optimizer(plan.train, module)
+    for weight in module.parameters():
+        weight.grad = torch.ones_like(weight)
+    optimizer.step()
+    weights = sum(weight.nbytes for weight in module.parameters())
+    moments = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+    assert (memory.weights, memory.gradients) == (weights, weights)
+    average = weights if train else 0
+    assert memory.state == sum(moment.nbytes for moment in moments if moment.dim()) + average
+    assert training_memory(plan, None).activations == 0
+
+
+def test_a_page_of_more_than_a_billion_weights_fits_more_devices(program: Path) -> None:
+    plan = planned(program, model__d=2048, model__depth=24)
+    one, eight, sharded = memory_by_devices(plan, 8, 8).values()
+    weights = one.weights
+    assert weights > 4 * 1.2e9
+    assert one.total > 16 * 1.2e9
+    # Without `--shard`, more devices need more memory each: the buckets of gradients.
+    assert eight.total - eight.activations > one.total - one.activations
+    share = -(-weights // 8)
+    assert (sharded.weights, sharded.state) == (share, 2 * share)
+    # A step of the stack, the next one, and gradients; then the whole model in an evaluation.
+    assert sharded.gathered < weights / 4
+    assert (sharded.evaluation, sharded.total) == (weights, 4 * share + weights)
+
+
+def test_activations_are_those_of_the_samples_at_a_time(program: Path) -> None:
+    def activations(devices: int = 1, *, remat: bool = False, **sets: object) -> int:
+        return training_memory(planned(program, **sets), 8, devices, remat=remat).activations
+
+    batch = activations()
+    assert activations(train__micro=2) == activations(4) == batch / 4
+    assert activations(train__batch=16, train__batch_of="tokens") == batch / 4
+    assert activations(remat=True) < batch / 2

@@ -1,0 +1,120 @@
+"""Processes that divide the weights train the model of one process, and what cannot be divided is refused by name."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from archlang.plan.plan import BoundExtern
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunError
+from archlang.train.sharding import require_shardable
+from tests.train.test_several_processes import ARCHLANG, run
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
+)
+
+# A table with two uses, experts in a stack in a loop, a stack in a halting loop, and more steps at test.
+PROGRAM = """
+block mixture[f: block = feedforward[8], experts = 3, k = 2](h: seq[n, d]) -> seq[n, d] {
+    p = softmax(linear[experts](h))
+    chosen = top_k[k](p)
+    y = experts v in h by p * chosen { emit f(v) }
+    return y
+}
+
+model small[d = 8, steps = 3](x: tokens[n]) -> logits[n, vocab] {
+    let e = embed[d]
+    h = e(x)
+    repeat 2 { stack 2 { h <- norm(h + attention[1, causal = true](h) + mixture(h)) } }
+    repeat steps halting h by global_halt[causal = true] { stack 2 { h <- norm(h + attention[1, causal = true](h)) } }
+    return unembed[e](h)
+}
+
+recipe small {
+    task  flipflop[length = 16, train_size = 31, iid_size = 4, valid_size = 4, test_length = [16], test_size = 4]
+    model small
+    train adamw[lr = 0.01, batch = 15, micro = 4, steps = 6, every = 3, clip = 1.0, ponder = 0.5, ema = 0.9]
+    test  model.steps = 4
+}
+"""
+SHARDED_2, SHARDED_3 = ("--devices", "2", "--shard"), ("--devices", "3", "--shard")
+
+
+def train(folder: Path, *options: str) -> None:
+    run([*ARCHLANG, "train", "small.arch", "--out", "run", "--device", "cpu", *options], folder)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "small.arch").write_text(PROGRAM)
+    train(folder)
+    return folder
+
+
+def assert_same_checkpoints(left: Path, right: Path) -> None:
+    """Compares the weights, the moments, and the weights that are trained where the others are their average."""
+    checkpoints = [Checkpoints(folder / "run" / "checkpoints") for folder in (left, right)]
+    assert checkpoints[0].steps() == checkpoints[1].steps() == [3, 6]
+    for step in (3, 6):
+        one, other = (each.read(step) for each in checkpoints)
+        assert one.state.trained is not None
+        assert other.state.trained is not None
+        values = [{**each.weights} for each in (one, other)] + [{**one.state.trained}, {**other.state.trained}]
+        moments = [each.state.optimizer["state"] for each in (one, other)]
+        flat = [{f"{index} {name}": each[index][name] for index in each for name in each[index]} for each in moments]
+        torch.testing.assert_close(values[0], values[1], rtol=0, atol=1e-6)
+        torch.testing.assert_close(values[2], values[3], rtol=0, atol=1e-6)
+        torch.testing.assert_close(flat[0], flat[1], rtol=0, atol=1e-6)
+
+
+def test_two_processes_that_divide_the_weights_train_those_of_one(alone: Path, tmp_path: Path) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    train(tmp_path, *SHARDED_2, "--remat")
+    assert_same_checkpoints(alone, tmp_path)
+    folders = [tmp_path / "run" / "checkpoints" / f"step-0000000{step}" for step in (3, 6)]
+    rows = [sorted(file.name for file in folder.glob("rows-*")) for folder in folders]
+    # The selected weights are in one file, the others where the processes have written them.
+    assert [] in rows
+    assert ["rows-1-of-2.safetensors", "rows-2-of-2.safetensors"] in rows
+    for name in ("run.json", "graph.txt", "data.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (alone / "run" / name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(SHARDED_2, ()), ((), SHARDED_3), (SHARDED_2, SHARDED_3), (SHARDED_3, ("--devices", "2"))],
+    ids=lambda options: " ".join(options) or "alone",
+)
+def test_another_number_of_processes_resumes(
+    first: tuple[str, ...], second: tuple[str, ...], alone: Path, tmp_path: Path
+) -> None:
+    shutil.copy(alone / "small.arch", tmp_path)
+    train(tmp_path, *first)
+    (tmp_path / "run" / "results.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000006")
+    train(tmp_path, *second)
+    assert_same_checkpoints(alone, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("python", "statics", "precision", "reason"),
+    [
+        ("archlang.train.muon:MuonWithAdamW", {}, "32", "`it` may need each weight as a whole"),
+        ("mine:Optimizer", {}, "32", "`it` may need each weight as a whole"),
+        ("torch.optim:AdamW", {"sign_sgd": ("table",)}, "32", "`sign_sgd` moves the rows of a table"),
+        ("torch.optim:AdamW", {}, "16", "in precision 16 gradients are scaled as a whole"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused_by_name(
+    python: str, statics: dict[str, tuple[str, ...]], precision: str, reason: str
+) -> None:
+    with pytest.raises(RunError, match=reason):
+        require_shardable(BoundExtern("it", python, statics), precision)
+    require_shardable(BoundExtern("adamw", "torch.optim:AdamW", {}), "32")
