@@ -26,7 +26,7 @@ BUDGETS = {
     "": (18_836, 16_500),
 }
 TOTAL = 64_879  # the aim is 61,000
-TESTS = 57_270  # the aim is 55,000
+TESTS = 57_273  # the aim is 55,000
 MEDIAN_FILE = 148  # the aim is 120
 IMPORTS = 64  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -36,7 +36,7 @@ class WordProblem(ShippedTask):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        return _elements(self.group)[0]
+        return _names_and_products(self.group)[0]
 
     class_names = vocabulary
 
@@ -53,7 +53,7 @@ class WordProblem(ShippedTask):
         return self.test_length if split == "test" else (self.length,)
 
     def _draw(self, split: str, length: int, seed: int) -> Split:
-        size, products = self.size(split), _elements(self.group)[1]
+        size, products = self.size(split), _names_and_products(self.group)[1]
         rng = RandomStream("word_problem", self.group, split, length, seed)
         search = Search(self.name, f"{split}_size", size, "choose longer sequences", share=DISJOINT_SHARES[split])
         rows = np.empty((size, length), dtype=np.uint8)
@@ -71,7 +71,7 @@ class WordProblem(ShippedTask):
 
 
 @cache
-def _elements(group: str) -> tuple[tuple[str, ...], Integers]:
+def _names_and_products(group: str) -> tuple[tuple[str, ...], Integers]:
     """Returns the names of a group's elements, and the number of the product of any two: first one, then the other."""
     names, products = [""], np.zeros((1, 1), dtype=np.int64)
     for factor in group.split("_x_"):

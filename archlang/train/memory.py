@@ -13,7 +13,7 @@ from archlang.types import Dim
 
 _NUMBER_BYTES = 4
 # By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
-_MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
+MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def training_memory(
     all_weights = _NUMBER_BYTES * costs.unique
     at_test = 0 if plan.at_test is plan.graph else _NUMBER_BYTES * summarize(plan.at_test, 1).unique
     statics = plan.train.statics
-    moments = _MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
+    moments = MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
     activations = 0
     if length is not None:
         numbers = _kept(plan.graph, costs) if remat else costs.activations

@@ -9,7 +9,8 @@ from torch import Tensor
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.train.memory import memory_by_devices, training_memory
+from archlang.resolve import library
+from archlang.train.memory import MOMENTS, memory_by_devices, training_memory
 from archlang.train.optimizers import make_optimizer
 
 PROGRAM = """
@@ -34,6 +35,10 @@ def program(tmp_path: Path) -> Path:
 
 def planned(program: Path, **sets: object) -> Plan:
     return plan_recipe(program, sets={name.replace("__", "."): str(value) for name, value in sets.items()})
+
+
+def test_the_moments_of_every_optimizer_are_known() -> None:
+    assert set(MOMENTS) == set(library.optimizers())
 
 
 @pytest.mark.parametrize("train", [{}, {"train__ema": 0.9}])
