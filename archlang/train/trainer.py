@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -347,7 +347,6 @@ class Trainer:
         """Ends the run before its last step, with a checkpoint of its current step."""
         if self.progress.step != self._saved_step:
             self.save()
-        self.checkpoints.finish()
         self.has_ended = self.stopped = True
 
     def _last_checkpoint(self) -> int | None:
@@ -525,7 +524,7 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
         RunError: a step cannot be computed."""
     for trainer in trainers:
         trainer.module.train()
-    try:
+    with _ending(trainers):
         while (live := _live(trainers)) and not trainers[0].is_stop_asked(stop):
             # Runs that train together are saved together: they resume from a step at which all of them are.
             is_save_due = any(trainer.is_save_due() for trainer in live)
@@ -539,13 +538,24 @@ def train_all(trainers: Sequence[Trainer], step: Step, stop: Stop) -> None:
                     trainer.has_ended = trainer.is_over()
             if _live(trainers):
                 _advance(trainers, step, live[0].progress.step)
-    except Interrupted:
-        pass  # The resumed run repeats the evaluation.
+
+
+@contextmanager
+def _ending(trainers: Sequence[Trainer]) -> Iterator[None]:
+    """Stops the runs that are not over where the training inside ends, and waits for all checkpoints."""
+    try:
+        with suppress(Interrupted):  # The resumed run repeats the evaluation.
+            yield
+        _stop_live(trainers)
     except CannotStack as error:
         if error.weights_are_intact:
             _stop_live(trainers)
         raise
-    _stop_live(trainers)
+    finally:
+        # Whoever trains on in the same process must not meet a thread that still writes.
+        for trainer in trainers:
+            with trainer.keeping_error():
+                trainer.checkpoints.finish()
 
 
 def _live(trainers: Sequence[Trainer]) -> list[Trainer]:

@@ -1,6 +1,7 @@
 """Each of several seeds that train together writes the same folder as its solo run, whatever happens to the others."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,15 +327,20 @@ def test_seeds_killed_between_their_checkpoints_resume_from_the_last_common_step
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_stacked: Path
 ) -> None:
     plans = program.plans(model="plain")
-    save = Checkpoints.save
+    save, write = Checkpoints.save, Checkpoints._save
 
     def dying(self: Checkpoints, step: int, *arguments: Any) -> None:  # Any: those of save
         if step == 10 and self.folder.parent.name == "seed5":
             raise Killed
         save(self, step, *arguments)
 
+    def slow(self: Checkpoints, *arguments: Any) -> None:  # Any: those of _save
+        time.sleep(0.2)
+        write(self, *arguments)
+
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoints, "save", dying)
+        patched.setattr(Checkpoints, "_save", slow)
         with pytest.raises(Killed):
             train_stacked(plans, tmp_path / "resumed")
     assert [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "resumed")] == [[5, 10], [5]]

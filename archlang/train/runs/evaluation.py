@@ -139,7 +139,6 @@ def conclude(
     stopped = Result(trainer.record.folder, step)
     if trainer.stopped:
         return stopped
-    trainer.checkpoints.finish()
     trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
