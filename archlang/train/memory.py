@@ -8,7 +8,7 @@ from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Halting, OwnWeights, Repeat, Stack, step_limit
 from archlang.graph.summary import Summary, summarize, weights
 from archlang.plan.plan import Plan
-from archlang.train.refusals import why_not_shardable
+from archlang.train.refusals import refusal
 from archlang.types import Dim
 
 _NUMBER_BYTES = 4
@@ -80,7 +80,7 @@ def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: bool = Fa
     needs = {"1 device": training_memory(plan, length, remat=remat)}
     if devices > 1:
         needs[f"{devices} devices"] = training_memory(plan, length, devices, remat=remat)
-        if why_not_shardable(plan.train) is None:
+        if refusal(plan, count=devices, shard=True) is None:
             needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
     return needs
 

@@ -156,8 +156,8 @@ class Trainer:
         self.module = build(plan.graph, plan.plugins)
         if compiled:
             compile_bodies(self.module)
-        if remat and not rematerialize_bodies(self.module):
-            raise mistakes.no_steps_to_repeat(plan.model)
+        if remat:
+            rematerialize_bodies(self.module)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:

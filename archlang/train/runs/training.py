@@ -28,12 +28,13 @@ from archlang.train.devices import (
     explaining_out_of_memory,
     leaving_process_group,
     make_fabric,
+    require_device,
 )
 from archlang.train.memory import Memory, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
-from archlang.train.refusals import is_elementwise, require_trainable
+from archlang.train.refusals import is_elementwise
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
@@ -80,8 +81,8 @@ def train(
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
-    require_trainable(plan.train, precision, devices * nodes, shard=shard, graphs=graphs, remat=remat)
-    fabric = make_fabric(device, precision, devices, nodes, sharded=shard)
+    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=remat)
+    fabric = make_fabric(place, precision, devices, nodes, sharded=shard)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
@@ -104,7 +105,7 @@ def train(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
             compiled=compiled, remat=remat, sharded=shard, save=save,
         )  # fmt: skip
-        step = CudaGraphStep(trainer, make_capture(trainer.module, fabric.device)) if graphs else EagerStep(trainer)
+        step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
@@ -228,7 +229,7 @@ def _train_stacked(
     begin."""
     first = plans[0]
     settings, task = make_settings(first)
-    fabric = make_fabric(device, precision)
+    fabric = make_fabric(require_device(first, device, precision), precision)
     require_memory(first, fabric.device)
     loaded = _load_data(first, settings, task)
     data = describe_data(loaded)
