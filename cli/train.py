@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument, save_interval
+from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument, remat_of, save_interval
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
     import torch
 
     from archlang.plan.plan import Plan
+    from archlang.train.memory import Remat
     from archlang.train.record.schemas import Results
     from archlang.train.runs.evaluation import Result
 
@@ -43,10 +44,7 @@ def train(
             "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
-    remat: Annotated[
-        bool,
-        flag("--remat", "Keep only the states of a loop's steps, and compute the steps again in the backward pass."),
-    ] = False,
+    remat: arguments.Remat = None,
     shard: Annotated[
         bool, flag("--shard", "Divide the weights, gradients and optimizer state among the devices, for larger models.")
     ] = False,
@@ -104,7 +102,8 @@ def train(
             console.fail(f"torchrun has started {started}, and `{option}` names {given}", f"omit `{option}`", code=2)
     require_trust([plan])
     count, machines = devices or _torchrun_count("LOCAL_WORLD_SIZE"), nodes or _torchrun_count("GROUP_WORLD_SIZE")
-    options = {"shard": shard, "graphs": graphs, "remat": remat}
+    together = remat_of(remat)
+    options = {"shard": shard, "graphs": graphs, "remat": bool(together)}
     if error := refusal(plan, device, precision, count * machines, **options):
         raise error
     ask_for([plan], yes, console.err if as_json else console.out)
@@ -113,7 +112,7 @@ def train(
 
         # Before torch is imported, the kind of `auto` is not known.
         place = require_device(plan, device, precision, count, machines, **options)
-        _print_needs(plan, place, count, machines, shard, remat)
+        _print_needs(plan, place, count, machines, shard, together)
         return
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
@@ -135,7 +134,7 @@ def train(
     ):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=count, nodes=machines,
-            track=track or (), compiled=compiled, graphs=graphs, remat=remat, shard=shard,
+            track=track or (), compiled=compiled, graphs=graphs, remat=together, shard=shard,
             save=save_interval(save), console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
@@ -154,7 +153,7 @@ def train(
         raise typer.Exit(stop.exit_code)
 
 
-def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: bool) -> None:
+def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> None:
     """Prints what a run needs. Raises a RunMachineError if that is more memory than there is, or a RunError if a
     weight cannot be divided."""
     from archlang.compile import build

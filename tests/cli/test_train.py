@@ -206,13 +206,14 @@ def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
     assert (result.code, result.err) == (0, "")
     for words in ("4 steps, about", "on 1 device: ", "on 2 devices: ", "on 2 devices, --shard: ", "(weights 0.0 MB, "):
         assert words in result.out
+    assert archlang(*dry_run, "--remat", "auto").out != result.out
     monkeypatch.setattr(training, "available_memory", lambda: 1000)
     result = archlang(*dry_run)
     assert result.code == 71
     assert re.search(
         r"training needs 0\.0 MB of `cpu`, 0\.0 MB a device \(.*\), which has 0\.0 GB", result.err.replace("\n", " ")
     )
-    assert "`--shard`, `--remat`" in result.err
+    assert "`--shard`, `--remat auto`" in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 

@@ -72,7 +72,7 @@ def assert_same_checkpoints(left: Path, right: Path) -> None:
 
 def test_two_processes_that_divide_the_weights_train_those_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
-    train(tmp_path, *SHARDED_2, "--remat")
+    train(tmp_path, *SHARDED_2, "--remat", "2")
     assert_same_checkpoints(alone, tmp_path)
     folders = [tmp_path / "run" / "checkpoints" / f"step-0000000{step}" for step in (3, 6)]
     rows = [sorted(file.name for file in folder.glob("rows-*")) for folder in folders]

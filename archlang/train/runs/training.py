@@ -30,7 +30,7 @@ from archlang.train.devices import (
     make_fabric,
     require_device,
 )
-from archlang.train.memory import Memory, size, training_memory
+from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
@@ -58,7 +58,7 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     shard: bool = False,
     save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
@@ -70,18 +70,17 @@ def train(
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
-    loops keep their states only, and are computed again in the backward pass; with `shard`, each of several processes
-    holds a share of the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation,
-    and the steps or the time of `save`. A run that is stopped before its end needs only some of the `splits` of its
-    task.
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, loops keep their states only, and
+    the backward pass computes so many steps together again; with `shard`, each of several processes holds a share of
+    the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or
+    the time of `save`. A run that is stopped before its end needs only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
-    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=remat)
+    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=bool(remat))
     fabric = make_fabric(place, precision, devices, nodes, sharded=shard)
     record = Record(folder)
     resumes = record.check(plan, precision)
@@ -157,7 +156,7 @@ def require_memory(
     nodes: int = 1,
     *,
     sharded: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     length: int | None = None,
 ) -> Memory:
     """Returns what training needs on each device, with the activations of samples of `length`, or without activations.
