@@ -162,10 +162,17 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
 
 
 def make_fabric(
-    device: torch.device, precision: str = "32", devices: int = 1, nodes: int = 1, *, sharded: bool = False
+    device: torch.device,
+    precision: str = "32",
+    devices: int = 1,
+    nodes: int = 1,
+    *,
+    sharded: bool = False,
+    leaves_weights_out: bool = True,
 ) -> Fabric:
     """Returns a Fabric with a process for each of `devices` of the kind of this one, of each node, whose models share
-    their gradients or are already `sharded`. Fabric finds processes that `torchrun` or SLURM started."""
+    their gradients or are already `sharded`. If a step `leaves_weights_out`, each step searches for them. Fabric finds
+    processes that `torchrun` or SLURM started."""
     # Imported at the first training, because it imports torch's compiler, which takes more than a second.
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
@@ -175,8 +182,7 @@ def make_fabric(
     if devices * nodes == 1:
         selected: list[int] | int = 1 if device.index is None else [device.index]
         return Fabric(accelerator=device.type, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
-    # Where a halting loop ends early, or a column is dropped, some processes have weights without a gradient.
-    strategy = DDPStrategy(find_unused_parameters=True)
+    strategy = DDPStrategy(find_unused_parameters=leaves_weights_out)
     if sharded:
         strategy.setup_module = lambda module: module  # type: ignore[method-assign, assignment, return-value]
     return Fabric(

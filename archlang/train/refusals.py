@@ -1,12 +1,14 @@
-"""What a training cannot be asked for, found without torch and before a run begins."""
+"""What a plan says of a training without torch and before it begins: above all, what it cannot be asked for."""
 
 import re
 from importlib.metadata import version
 
+from archlang.graph.graph import Graph
 from archlang.graph.loop_layout import step_loops
 from archlang.graph.operations import Halting, Repeat
 from archlang.graph.prune import normalize
 from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.trust import is_users_own
 from archlang.train import mistakes
 from archlang.train.record.mistakes import RunError
 from archlang.types.statics import StaticValue
@@ -29,6 +31,16 @@ def sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
 def is_elementwise(train: BoundExtern) -> bool:
     """Whether one optimizer can move the weights of several seeds, and several optimizers a weight."""
     return train.python in _ELEMENTWISE and not sign_names(train)
+
+
+def uses_every_weight(graph: Graph) -> bool:
+    """Whether each training step gives each weight of a model a gradient. It may not where the number of steps depends
+    on the data, where gradients stop, and in blocks of the user's own."""
+    normal = normalize(graph)
+    operations = (node.operation for node in normal.region.walk())
+    return not any(isinstance(operation, Halting) for operation in operations) and not any(
+        "gradients" in instance.caveats or is_users_own(instance.python) for instance in normal.instances.values()
+    )
 
 
 def refusal(

@@ -8,8 +8,9 @@ import pytest
 
 from archlang.plan.from_file import plan_recipe
 from archlang.train import refusals
-from archlang.train.refusals import refusal
+from archlang.train.refusals import refusal, uses_every_weight
 from archlang.types.statics import Symbol
+from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
 PROGRAM = """
 model small(x: tokens[n]) -> logits[n, vocab] {
@@ -91,3 +92,30 @@ def test_what_can_go_together_is_not(options: dict[str, Any], tmp_path: Path) ->
 def test_an_older_torch_does_not_divide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusals, "version", lambda _: "2.12.1+cpu")
     assert refused(tmp_path, SHARDED) == "this run cannot divide its weights: torch 2.12.1+cpu cannot divide a model"
+
+
+HALTING = {
+    "adaptive", "adaptive_geometric", "adaptive_relative", "gated_universal_latent_bottleneck",
+    "gated_universal_transformer", "universal_transformer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_a_model_that_uses_every_weight_has_all_gradients_at_every_length(name: str) -> None:
+    module = shipped_model(name).train()
+    assert uses_every_weight(module.program.graph) == (name not in HALTING)
+    for length in (1, 2, 7) if name not in HALTING else ():
+        fields, lengths = shipped_batch(module, 3, length)
+        module.zero_grad()
+        module(*fields, lengths=lengths).square().mean().backward()
+        assert all(weight.grad is not None for weight in module.parameters())
+
+
+@pytest.mark.parametrize("change", [("h = e", "h = detach(e)"), ("h = e", "h = top_k[1](e)")])
+def test_a_model_whose_gradients_stop_may_leave_weights_out(change: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "small.arch"
+    text = PROGRAM.replace("BODY", LOOP).replace("OPTIMIZER", "adamw")
+    file.write_text(text)
+    assert uses_every_weight(plan_recipe(file).graph)
+    file.write_text(text.replace(*change))
+    assert not uses_every_weight(plan_recipe(file).graph)

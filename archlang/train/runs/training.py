@@ -34,7 +34,7 @@ from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
-from archlang.train.refusals import is_elementwise
+from archlang.train.refusals import is_elementwise, uses_every_weight
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
@@ -81,7 +81,8 @@ def train(
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
     place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=bool(remat))
-    fabric = make_fabric(place, precision, devices, nodes, sharded=shard)
+    leaves_weights_out = not uses_every_weight(plan.graph)
+    fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
