@@ -185,6 +185,8 @@ class ResultCell:
                 return "damaged"
             if self.measured.has_no_group:
                 return "no such group"
+            if self.measured.is_running:
+                return "running"
             return "not run" if self.measured.missing else "not measured"
         mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
         planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
@@ -428,6 +430,7 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "best_of": cell.measured.option or None,
         "values": {str(seed): value for seed, value in cell.measured.values.items()},
         "missing": list(cell.measured.missing),
+        "running": cell.measured.is_running,
         "damaged": list(cell.measured.damaged),
         "claim": claim.value if claim else None,
         "claim_median": claim.median if claim else None,
