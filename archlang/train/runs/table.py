@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archlang.disk.limits import LARGEST_INTEGER
-from archlang.plan.measures import RUN, group_value
+from archlang.plan.measures import RUN
 from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, is_in_use, read_record, read_results, read_timings
 from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
 from archlang.train.record.summaries import run_costs
+from archlang.train.runs.claims import measure
 from archlang.train.runs.points import Point, folder_name
 from archlang.train.trainer import SAVED_EVERY, Interval
 
@@ -110,14 +111,14 @@ class FinishedRun:
         except RunError as error:
             return error
 
-    def value(self, column: TableColumn) -> float | None:
-        """Returns the value of a column; None if it was not measured."""
+    def value(self, column: TableColumn) -> tuple[float | None, bool]:
+        """Returns the value of a column, None if it was not measured, and whether its split has no such samples."""
         split, _, metric = column.metric.partition(".")
         if split != RUN:
-            return column_value(self.results, column)
+            return measure(self.results, column.metric, column.index, column.groups)
         costs = run_costs(read_timings(self.folder))
         memory = costs.get("memory")
-        return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20  # MiB
+        return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20, False  # MiB
 
 
 @dataclass(frozen=True)
@@ -194,14 +195,13 @@ def _cell_result(
             is_running |= run_results
         else:
             try:
-                value = run_results.value(cell.column)
+                value, lacks_group = run_results.value(cell.column)
             except RunError as error:
                 damaged[plan.seed] = error.message
                 continue
+            has_no_group |= lacks_group
             if value is not None:
                 values[plan.seed] = value
-            elif cell.column.has_groups:
-                has_no_group |= run_results.value(replace(cell.column, index=None, groups={})) is not None
     return CellResult(cell, values, tuple(missing), damaged, has_no_group, option, is_running=is_running)
 
 
@@ -218,12 +218,3 @@ def _best(options: Sequence[CellResult]) -> CellResult:
     missing = sum(len(option.missing) for option in options if option is not best)
     is_running = any(option.is_running for option in options)
     return replace(best, option=title, other_runs_missing=missing, is_running=is_running)
-
-
-def column_value(results: Results, column: TableColumn) -> float | None:
-    """Returns a column's value from the results of a run; None if it was not measured."""
-    split, _, metric = column.metric.partition(".")
-    groups = {name: group_value(value, results.group_names.get(name, ())) for name, value in column.groups.items()}
-    if column.index is not None:
-        groups[results.breakdown] = column.index
-    return results.value(split, metric, groups)
