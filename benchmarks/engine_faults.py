@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -197,11 +198,21 @@ def _harmed(bench: Bench, number: signal.Signals, target: Callable[[subprocess.P
     return Outcome(code, lost, _message(printed))
 
 
+@contextmanager
+def _waiting(process: int) -> Iterator[None]:
+    """Inside, a process waits: a run does not end before another command has seen it."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
 def _message(printed: str) -> str:
     """The line of an output that tells of a fault."""
-    lines = [re.sub(r"^\[?default\d\]?:", "", line.strip()) for line in printed.splitlines()]
-    found = [line for line in lines if re.match("failed|error:|stopped|running in|trial", line)]
-    return found[0] if found else ""
+    own = re.search(r"^(failed|error:|stopped|running in|trial|.*running at step).*", printed, re.M)
+    of_torchrun = re.search(r"Root Cause.*?(rank +: \d).*?(exitcode +: .*?)$", printed, re.M | re.S)
+    return own[0].strip() if own else "; ".join(of_torchrun.groups()) if of_torchrun else ""
 
 
 def _assert_undisturbed(bench: Bench) -> None:
@@ -240,10 +251,11 @@ def long_evaluation(bench: Bench) -> Outcome:
 def viewer(bench: Bench) -> Outcome:
     """Looks at a search, or at a run, which then ends as if nobody had looked."""
     process = bench.start(bench.command("tune", "--trials", "2") if ENGINES[bench.engine] else bench.command())
-    bench.trainer(process)
-    assert "running at step" in bench.archlang("runs", "list", "runs")
     look = ("tune", "tiny.arch", "--trials", "0", "--out", "runs", *bench.sets)
-    seen = bench.archlang(*look) if ENGINES[bench.engine] else ""
+    with _waiting(bench.trainer(process)):
+        seen = bench.archlang("runs", "list", "runs")
+        assert "running at step" in seen
+        seen = bench.archlang(*look) if ENGINES[bench.engine] else seen
     code, printed = bench.end(process)
     assert code == 0, printed
     if ENGINES[bench.engine]:
@@ -253,12 +265,10 @@ def viewer(bench: Bench) -> Outcome:
 
 def second_table(bench: Bench) -> Outcome:
     process = bench.start(bench.command())
-    bench.trainer(process)
-    if bench.engine != "torchrun":
-        assert "running" in bench.archlang(
-            "table", "tiny.arch", "--seeds", "1", "--no-run", "--out", "runs", *bench.sets
-        )
-    code, printed = bench.run(bench.command())
+    look = ("table", "tiny.arch", "--seeds", "1", "--no-run", "--out", "runs", *bench.sets)
+    with _waiting(bench.trainer(process)):
+        assert bench.engine == "torchrun" or "running" in bench.archlang(*look)
+        code, printed = bench.run(bench.command())
     first, output = bench.end(process)
     assert first == 0, output
     _assert_undisturbed(bench)
