@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import reduce
 from pathlib import Path
 
 COMMANDS = ("sbatch", "srun", "sacct", "scancel", "scontrol")
@@ -73,8 +74,8 @@ def srun(*arguments: str) -> int:
         own = os.environ | {
             "SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node),
         }  # fmt: skip
-        streams = [re.sub("%[jAat]", lambda sign, own=own: own[signs[sign[0]]], path) for path in paths]
-        output, errors = (open(path, "a") for path in streams)  # noqa: SIM115 # until the process ends
+        named = [reduce(lambda path, sign: path.replace(sign, own.get(signs[sign], "")), signs, path) for path in paths]
+        output, errors = (open(path, "a") for path in named)  # noqa: SIM115 # until the process ends
         processes.append(subprocess.Popen(words, env=own, stdout=output, stderr=errors))
     state.with_name(f"{state.name}.tasks").write_text(" ".join(str(process.pid) for process in processes))
     while any(process.poll() is None for process in processes):
