@@ -42,7 +42,7 @@ def zstd() -> Any:  # Any: a module
     return pytest.importorskip(ZSTD, reason="the extra `zstd` is not installed")
 
 
-TABLE = {"x": [None, 1.5], "text": ["what a day", "no"], "label": ["good", "bad"]}
+TABLE: dict[str, list[object]] = {"x": [None, 1.5], "text": ["what a day", "no"], "label": ["good", "bad"]}
 
 
 def own(path: Path | str, **others: str) -> File:
