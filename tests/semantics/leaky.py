@@ -85,7 +85,7 @@ class _Writer:
             case 15:
                 other = chance.choice(list(self.lengths))
                 pairs = self.pairs(first, other, length == self.lengths[other])
-                return f"linear[d](sum_keys{self.hides()}({pairs}))"
+                return f"linear[d]({chance.choice(('sum_keys', 'logsumexp_keys'))}{self.hides()}({pairs}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def hides(self) -> str:
