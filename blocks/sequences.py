@@ -163,13 +163,28 @@ class Indices(Weightless):
 
 
 class Gather(Weightless):
-    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position"""
+    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position, and for at_i > i if
+    `causal`"""
+
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b m d"]:
+        return self._states(x, at, 0, mask_n)
+
+    def extend(
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b m d"]:  # fmt: skip
+        return self._states(cache.append("x", x) if cache.grows[0] else x, at, cache.start, mask_n)
+
+    def _states(self, x: Tensor, at: Tensor, start: int, mask_n: MaskN) -> Float[Tensor, "b m d"]:
+        """Returns the states at the places of the positions from `start` on."""
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
+        if self.causal:
+            inside &= nearest <= torch.arange(start, start + at.shape[1], device=x.device)
         return states_at(real_only(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 

@@ -122,16 +122,20 @@ def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None) -> None:
 
 
 @MASKS
-def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_gather_rounds_and_has_zeros_outside_of_a_sample_and_if_causal_after_the_position(
+    mask: Tensor | None, causal: bool
+) -> None:
     places = torch.tensor([[0.0, 1.2, 2.9], [-0.4, -0.6, 1.0], [3.6, torch.nan, torch.inf]]).double()[..., None]
 
     def slow(x: Tensor, places: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []
         for states, row in zip(samples(x, mask_n), places[..., 0].tolist(), strict=True):
-            rows.append([at(states, round(place)) if abs(place) < 9 else at([], 0) for place in row])
+            known = [states[: i + 1] if causal else states for i in range(3)]
+            rows.append([at(known[i], round(place)) if abs(place) < 9 else at([], 0) for i, place in enumerate(row)])
         return batch(rows, 3, x)
 
-    agree(Gather(d=3), slow, values(3, 4, 3), places, mask_n=mask)
+    agree(Gather(causal=causal, d=3), slow, values(3, 4, 3), places, mask_n=mask)
 
 
 def each_feature(function: Callable[[tuple[Tensor, ...]], Tensor]) -> Callable[[list[Tensor]], Tensor]:

@@ -374,7 +374,10 @@ class Expressions:
         """The data that pointers read from a memory, a relational read of it, or some of its positions."""
         if self.chance.happens(0.3):
             steps, memory = self.data(kind, depth - 1), self.memory(depth - 1)
-            text = f"gather({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
+            hides = ""
+            if self.chance.happens(0.5):
+                memory, hides = self.leaf(Kind("seq", kind.length, "d")), "[causal = true]"
+            text = f"gather{hides}({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
             return Value(f"linear[{kind.width}]({text})", kind, steps.free and memory.free)
         if not self.chance.happens(0.4):
             return self.leaf(kind)

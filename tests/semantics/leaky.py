@@ -78,7 +78,7 @@ class _Writer:
                 keys = f"append({chance.choice(list(self.lengths))}, {chance.choice(list(self.lengths))})"
                 return f"attention[1, causal = true]({first}, {keys})"
             case 12:
-                return f"gather({chance.choice(list(self.lengths))}, indices({first}))"
+                return f"gather{self.hides()}({chance.choice(list(self.lengths))}, indices({first}))"
             case 13 | 14:
                 other = chance.choice(list(self.lengths))
                 return f"weigh{self.hides()}({self.pairs(first, other, length == self.lengths[other])}, {other})"
