@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -43,7 +43,7 @@ from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import Record
 from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.train.settings import Settings
-from archlang.train.sharding import gathered, shard
+from archlang.train.sharding import shard
 from archlang.train.stop import Stop
 
 if TYPE_CHECKING:
@@ -481,15 +481,21 @@ class Trainer:
         module, items, processes = self.test_model, self.splits[split], self.fabric.world_size
         if module is not self.module:
             module.load_state_dict(self.module.state_dict())
-        with gathered(module):
-            score = evaluate(
-                module, data, items, split, self.task,
-                settings=self.settings, stopping=lambda: stop.asked, processes=processes,
-            )  # fmt: skip
-            return add_written(
-                score, module, items, self.task, self.fabric.device, written,
-                stopping=lambda: stop.asked, processes=processes,
-            )  # fmt: skip
+        score = evaluate(
+            module, data, items, split, self.task,
+            settings=self.settings, stopping=partial(self._is_any_asked, stop), processes=processes,
+        )  # fmt: skip
+        return add_written(
+            score, module, items, self.task, self.fabric.device, written,
+            stopping=lambda: stop.asked, processes=processes,
+        )  # fmt: skip
+
+    def _is_any_asked(self, stop: Stop) -> bool:
+        """Whether the run is asked to stop. Processes that divide a model leave its evaluation after the same batch."""
+        if not self.is_sharded:
+            return stop.asked
+        asked = torch.tensor(float(stop.asked), device=self.fabric.device)
+        return bool(self.fabric.all_reduce(asked))
 
     def _best_step(self) -> int | None:
         return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)
