@@ -148,6 +148,73 @@ class Pad(Weightless):
         return y, place < mask_n.sum(1, keepdim=True) + self.before + self.after
 
 
+class Groups(Weightless):
+    """A block of groups of k adjacent positions."""
+
+    k: int
+
+    def whole(
+        self, x: Float[Tensor, "b n d"], mask_n: MaskN, first: int = 0
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        """Returns the features of each whole group, from its position `first` on, and the mask of the groups."""
+        b, n, d = x.shape
+        if not is_exporting() or _is_always_whole(n, self.k):
+            y = x[:, : n // self.k * self.k].reshape(b, n // self.k, self.k, d)[:, :, first:].flatten(2)
+            return y, None if mask_n is None else mask_n[:, self.k - 1 :: self.k]
+        # With two groups of padding: torch compiles a number of them below two as a constant.
+        ends = self.k * torch.arange(1, n // self.k + 3, device=x.device)
+        place = ends[:, None] + torch.arange(first - self.k, 0, device=x.device)
+        count = n if mask_n is None else mask_n.sum(1, keepdim=True)
+        return x[:, place.clamp(max=n - 1)].flatten(2), (ends <= count).expand(b, -1)
+
+
+def _is_always_whole(n: int, k: int) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes half a second
+
+    return statically_known_true(n % k == 0)
+
+
+class Patches(Groups):
+    """y_j = [x_{kj}; …; x_{kj+k-1}], of whole groups
+
+    Yu et al., "MEGABYTE: predicting million-byte sequences with multiscale transformers", 2023, section 2.2."""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n)
+
+
+class Every(Groups):
+    """y_j = x_{kj+k-1}, of whole groups"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n, self.k - 1)
+
+
+class Interleave(Groups):
+    """y_{ki+c} = the c-th of k groups of the features of x_i"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        b, n, d = x.shape
+        y = x.reshape(b, n * self.k, d // self.k)
+        return y, None if mask_n is None else mask_n.repeat_interleave(self.k, 1)
+
+
+class Hold(Groups):
+    """y_i = x_{⌊(i + 1) / k⌋ - 1}, zeros where x has no such position"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], like: Float[Tensor, "b m e"], *, mask_n: MaskN = None, **_: Mask
+    ) -> Float[Tensor, "b m d"]:
+        ended = torch.arange(1, like.shape[1] + 1, device=x.device) // self.k
+        return states_at(real_only(x, mask_n), (ended - 1).expand(x.shape[0], -1))
+
+
 class Expand(Weightless):
     """y_0 = x"""
 

@@ -13,16 +13,20 @@ from archlang.blocks.sequences import (
     CumulativeLogsumexp,
     CumulativeMax,
     CumulativeSum,
+    Every,
     Expand,
     First,
     Gather,
+    Hold,
     Indices,
+    Interleave,
     Last,
     Logsumexp,
     Max,
     Mean,
     Min,
     Pad,
+    Patches,
     Shift,
     Slice,
     Sum,
@@ -119,6 +123,59 @@ def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None) -> None:
     agree(lambda x, mask_n: pad(x, mask_n=mask_n)[0], slow, values(3, 4, 3), mask_n=mask)
     _, result_mask = pad(values(3, 4, 3), mask_n=mask)
     assert result_mask is None if mask is None else result_mask.sum(1).tolist() == [7, 5, 3]
+
+
+def grouped(states: list[Tensor], k: int) -> list[list[Tensor]]:
+    """The whole groups of k states."""
+    return [states[j : j + k] for j in range(0, len(states) - k + 1, k)]
+
+
+def split(states: list[Tensor], k: int) -> list[list[Tensor]]:
+    return [[part] for state in states for part in state.tensor_split(k)]
+
+
+Split = Callable[[list[Tensor], int], list[Tensor]]
+GROUPS: dict[str, tuple[Callable[..., nn.Module], Split]] = {
+    "patches": (Patches, lambda states, k: [torch.cat(group) for group in grouped(states, k)]),
+    "every": (Every, lambda states, k: [group[-1] for group in grouped(states, k)]),
+    "interleave": (Interleave, lambda states, k: [part for (part,) in split(states, k)]),
+}
+
+
+@MASKS
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_of_positions_are_whole_and_real(name: str, k: int, mask: Tensor | None) -> None:
+    kind, group = GROUPS[name]
+    x = values(3, 4, 6)
+    _, result_mask = kind(k=k, d=6)(x, mask_n=mask)
+    counts = [len(group(states, k)) for states in samples(x, mask)]
+    assert result_mask is None if mask is None else result_mask.sum(1).tolist() == counts
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [group(states, k) for states in samples(x, mask_n)]
+        width = next((len(state) for row in rows for state in row), 6)
+        return batch(rows, max(counts), x.new_zeros(width) + 0 * x.sum())
+
+    def real_only(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        y, own = kind(k=k, d=6)(x, mask_n=mask_n)
+        real: Tensor = y if own is None else y.masked_fill(~own[..., None], 0.0)
+        return real
+
+    if max(counts):
+        agree(real_only, slow, x, mask_n=mask)
+
+
+@MASKS
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_group_is_held_from_its_end_to_that_of_the_next(k: int, mask: Tensor | None) -> None:
+    def slow(x: Tensor, like: Tensor, mask_n: Tensor | None) -> Tensor:
+        ended = [i // k for i in range(1, 9)]
+        return (
+            batch([[at(states, count - 1) for count in ended] for states in samples(x, mask_n)], 8, x) + 0 * like.sum()
+        )
+
+    agree(Hold(k=k, d=3, e=2), slow, values(3, 4, 3), values(3, 8, 2), mask_n=mask)
 
 
 @MASKS

@@ -290,6 +290,9 @@ class Expressions:
             f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
             f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
+            f"hold[2](shift(linear[{width}](patches[2]({x}))), {key})",
+            f"hold[3](every[3](cumulative_sum({x})), {key})",
+            f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
         return Value(self.chance.choice(options), kind)
 
