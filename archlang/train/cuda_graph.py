@@ -69,6 +69,8 @@ class CudaGraphStep(EagerStep):
     def _is_captured(self, shape: Shape, items: np.ndarray) -> bool:
         """Counts a step of this shape. Captures it if it is frequent and the memory suffices."""
         run = self.run
+        if not run.data.is_resident:
+            return False  # a graph gathers its batch itself
         self._counts[shape] += 1
         if shape in self._graphs:
             return True

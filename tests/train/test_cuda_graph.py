@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.train import cuda_graph, devices
+from archlang.train import cuda_graph, data, devices
 from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs import training
@@ -340,6 +340,18 @@ def test_a_step_that_cannot_be_captured_ends_the_run_with_the_reason(
     monkeypatch.undo()
     plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
     assert train(plan_recipe(program), tmp_path / "run", with_graphs=False) == plain
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_split_that_is_too_large_for_its_device_has_the_same_curve_and_no_graphs(
+    device: str, program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False, device=device)
+    monkeypatch.setattr(data, "_room", lambda device: 0)
+    assert train(plan_recipe(program), tmp_path / "sent", device=device) == plain
+    assert not captures.recorded
 
 
 # On a GPU
