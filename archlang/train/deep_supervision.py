@@ -51,23 +51,15 @@ class DeepSupervision:
             loop.carried = None
         steps = np.where(self._has_ended, 0, self._steps) + 1
         self._items, self._steps, self._states = items, steps, tuple(states)
-        self._has_ended = (steps >= loop.count) | (self._halts() & (steps >= self._fewest_steps(number, loop.count)))
+        self._has_ended = steps >= loop.count
+        if self._settings.halt != "none":
+            halts = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
+            self._has_ended |= halts & (steps >= self._fewest_steps(number, loop.count))
 
     def _loop(self) -> Repeat:
         loop = self._module.loop_of_results()
         assert isinstance(loop, Repeat), "the plan of a run has checked it"
         return loop
-
-    def _ranks(self) -> list[int]:
-        node = loop_of_results(self._module.program.graph)
-        assert node is not None
-        return [1 + len(kind.tensor_dims) for kind in node.types[: self._loop().states]]
-
-    def _halts(self) -> np.ndarray:
-        if self._settings.halt == "none":
-            return np.zeros(len(self._items), dtype=np.bool_)
-        halts: np.ndarray = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
-        return halts
 
     def _fewest_steps(self, number: int, count: int) -> np.ndarray:
         """Draws the number of steps before which each row does not halt: with the probability `explore` a number from
@@ -94,10 +86,14 @@ class DeepSupervision:
         try:
             items, steps = (np.array(state[name], dtype=np.int64) for name in ("items", "steps"))
             ended, states = np.array(state["ended"], dtype=np.bool_), tuple(state["states"])
-            ranks = self._ranks() if len(items) else []
+            node = loop_of_results(self._module.program.graph)
+            assert node is not None
+            kinds = node.types[: self._loop().states] if len(items) else ()
             is_fit = items.shape == steps.shape == ended.shape == (len(items),)
             is_fit &= bool(((items >= 0) & (items < self._size) & (steps > 0)).all())
-            is_fit &= [(rank, len(items)) for rank in ranks] == [(value.dim(), len(value)) for value in states]
+            is_fit &= [(1 + len(kind.tensor_dims), len(items)) for kind in kinds] == [
+                (value.dim(), len(value)) for value in states
+            ]
             is_fit &= all(value.is_floating_point() for value in states)
         except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
             raise ValueError(f"the examples that the loop has begun: {error}") from error
