@@ -355,13 +355,14 @@ class SlurmEngine(Engine):
         return ended
 
     def _results(self, job: Any) -> Sequence[PointResult]:
-        failure = job.task(0).exception()
+        failure = job.exception()
         if failure is not None:
             info = job.get_info()
             place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
             raise _Lost(f"its job {job.job_id} on {place} ended as {state}, see {job.paths.stderr}")
-        results: list[PointResult] = job.task(0).result()  # that of the first node
-        return results
+        points = list(zip(*job.results(), strict=True))  # each by node
+        errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
+        return [replace(nodes[0], error="; ".join(error)) for nodes, error in zip(points, errors, strict=True)]
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:
