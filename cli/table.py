@@ -106,8 +106,9 @@ def table(
     if name is not None and (name.endswith(".arch") or "/" in name):
         remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
-    if together and devices > 1:
-        console.fail("`--together` and `--devices` exclude each other", "use one of them", code=2)
+    if together and (devices > 1 or "nodes" in parse_sets(options)):
+        several = "--devices" if devices > 1 else "--engine-option nodes"
+        console.fail(f"`--together` and `{several}` exclude each other", "use one of them", code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {

@@ -298,6 +298,8 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
         pytest.param("slurm", {"points": "0"}, "points", marks=installed("submitit")),
+        pytest.param("slurm", {"nodes": "two"}, "nodes", marks=installed("submitit")),
+        pytest.param("slurm", {"cluster": "local", "nodes": "2"}, "nodes", marks=installed("submitit")),
     ],
 )
 def test_an_unknown_engine_or_option_is_named(
