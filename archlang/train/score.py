@@ -142,10 +142,11 @@ def evaluate(
     stopping: Callable[[], bool] = lambda: False,
     settings: Settings = NO_SETTINGS,
     processes: int = 1,
+    written: int = 0,
 ) -> Score:
-    """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. Each of several
-    processes evaluates some batches, and all return the score of one. The module's mode and the random generators are
-    restored afterwards.
+    """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time; if its answers
+    are sequences, the model also writes `written` of them without teacher forcing. Each of several processes evaluates
+    some batches, and all return the score of one. The module's mode and the random generators are restored afterwards.
 
     Raises:
         Interrupted: `stopping()` became true."""
@@ -178,7 +179,8 @@ def evaluate(
     total = float(np.cumsum(losses)[-1]) if batches else 0.0
     tallies = answers.tallies(task, settings)
     mean = total / max(weights.sum(), 1.0)
-    return Score(name, mean, tallies, split.groups, len(split), depths if has_depths[0] else None)
+    score = Score(name, mean, tallies, split.groups, len(split), depths if has_depths[0] else None)
+    return add_written(score, module, split, task, data.device, written, stopping, processes)
 
 
 def _compute_in_shares(

@@ -40,7 +40,7 @@ from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import Record
-from archlang.train.score import Interrupted, Score, add_written, evaluate
+from archlang.train.score import Interrupted, Score, evaluate
 from archlang.train.settings import Settings
 from archlang.train.sharding import gathered, shard
 from archlang.train.stop import Stop
@@ -480,13 +480,9 @@ class Trainer:
         if module is not self.module:
             module.load_state_dict(self.module.state_dict())
         with gathered(module):
-            score = evaluate(
-                module, data, items, split, self.task,
-                settings=self.settings, stopping=lambda: stop.asked, processes=processes,
-            )  # fmt: skip
-            return add_written(
-                score, module, items, self.task, self.fabric.device, written,
-                stopping=lambda: stop.asked, processes=processes,
+            return evaluate(
+                module, data, items, split, self.task, settings=self.settings, stopping=lambda: stop.asked,
+                processes=processes, written=written,
             )  # fmt: skip
 
     def _best_step(self) -> int | None:

@@ -33,7 +33,7 @@ EXPECTED = {
         ),
     },
     "viewer": {"torchrun": (0, ".*: running at step .*")},
-    "second table": {"torchrun": (71, "error: another process is training in runs/run")},
+    "second table": {"torchrun": (1, "error: another process is training in runs/run")},
 }  # fmt: skip
 OTHERS = {
     "time limit": TRAINED,  # a job of SLURM is saved and queued again
