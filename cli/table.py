@@ -23,7 +23,7 @@ from archlang.cli.arguments import (
     save_interval,
 )
 from archlang.cli.data import ask_for
-from archlang.cli.main import MACHINE, MISTAKE
+from archlang.cli.exit_codes import MACHINE, MISTAKE
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
 
