@@ -153,7 +153,7 @@ class InputParameter(Node):
 
 class Reads(Node):
     """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
-    `manner` is a Name, such as `causal`, or a Conditional of such names."""
+    `manner` is a Name, such as `causal`, a Call such as `grouped[k]`, or a Conditional of these."""
 
     input: str
     manner: Expression

@@ -36,7 +36,7 @@ from archlang.train.record.run_folder import RecordWarning
 from archlang.train.runs import mistakes
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
-from archlang.train.score import DEFAULT_ANSWERS, Interrupted, evaluate
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
 from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
@@ -346,12 +346,13 @@ def evaluate_run(
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
     with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
         measured = {
-            name: evaluate(
-                module, Data(split, run.device), split, name, task, settings=settings, written=written
+            name: add_written(
+                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split, task,
+                run.device, written,
             ).result()
             for name, split in loaded.items()
             if len(split)
-        }
+        }  # fmt: skip
     _warn_of_divergence(measured)
     results = schemas.Results(
         best_step=run.step, breakdown=task.breakdown, splits=measured, group_names=group_names(task)

@@ -52,6 +52,19 @@ DECODERS = {
     "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
     "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
     "absolute positions": "z = absolute_positions(y)",
+    "reductions of the positions so far": "z = cumulative_sum(y) + cumulative_max(y) + cumulative_logsumexp(y)",
+    "states at computed places":
+        "z = gather[causal = true](y, 2 * sigmoid(linear[1](y)) * indices(y)) + gather(memory, indices(y) - 1)",
+    "patches that have ended": "p = linear[d](patches[2](y))\n"
+        "repeat 2 { p <- norm(p + attention[2, causal = true](p)) }\n"
+        "z = y + hold[2](p, y)",
+    "several positions for each":
+        "z = every[2](gru_from_zero[d](interleave[2](linear[2 * d](y)))) + hold[3](every[3](y), y)",
+    "a scan over patches": "m = learned[2, d]()\np = scan c in chunks[2](every[2](y)) carry m {\n"
+        "e = c + attention[1](c, m)\nm <- norm(m + attention[1](m, c))\nemit e + attention[1, causal = true](c) }\n"
+        "q = scan v after b[2] in interleave[2](concat(y, y)) { emit v + sum(b) }\nz = hold[2](p, y) + every[2](q)",
+    "reductions of rows":
+        "s = scores(y, y)\nz = y * max_keys[causal = true](s) + logsumexp_keys[causal = true](s)",
     "rotary positions": "z = rotary_positions[1, scaling = yarn, factor = 2.0, trained = 9](y)",
     "rotary positions at computed ones": "z = rotary_positions_at[1](y, cumulative_sum(sigmoid(linear[1](y))))",
     "LSTM": "z = lstm[d, layers = 2](y)",
