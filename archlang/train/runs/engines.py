@@ -315,6 +315,7 @@ class RayEngine(Engine):
 
 # A job that reaches its time limit resumes so often.
 _MOST_TIME_LIMITS = 1_000
+_LONGEST_LOCAL_JOB = 525_600  # minutes
 
 
 class SlurmEngine(Engine):
@@ -376,13 +377,11 @@ class SlurmEngine(Engine):
             executor = submitit.AutoExecutor(logs, cluster=self._cluster, **most)
         except RuntimeError as error:
             raise mistakes.no_cluster(str(error)) from error
-        parameters = {name: _value(text) for name, text in self._options.items()}
+        options = {name: int(text) if text.isdecimal() else text for name, text in self._options.items()}
+        # Without SLURM, a job would end after minutes.
+        defaults = {"name": "archlang"} | ({"timeout_min": _LONGEST_LOCAL_JOB} if self._cluster == "local" else {})
         try:
-            executor.update_parameters(**{"name": "archlang", **parameters})
+            executor.update_parameters(**(defaults | options))
         except (TypeError, NameError, NotImplementedError, ValueError):
-            raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
+            raise mistakes.engine_option("slurm", ", ".join(options)) from None
         return executor
-
-
-def _value(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
