@@ -7,9 +7,12 @@ from importlib import metadata
 from pathlib import Path
 
 from archlang.cli import console
-from archlang.cli.exit_codes import BUG
 from archlang.disk import package
 from archlang.errors.bugs import REMEDY, keep_bug, kept_bug
+
+# The exit code of a command with a bug of archlang.
+BUG = 70
+
 
 _at_work: list[Path] = []
 

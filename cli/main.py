@@ -3,10 +3,17 @@
 Imports little at first, so that Ctrl-C during the imports of the commands ends like Ctrl-C during a command."""
 
 import os
+import signal
 import sys
 from contextlib import suppress
 
-from archlang.cli.exit_codes import CLOSED_PIPE, INTERRUPTED, MACHINE, MISTAKE
+MISTAKE = 1
+"""of the user: a file, a setting or the data is wrong"""
+COMMAND_LINE = 2
+MACHINE = 71
+"""memory, disk, permissions, devices, the network"""
+INTERRUPTED = 128 + signal.SIGINT
+CLOSED_PIPE = 141
 
 
 def main() -> None:

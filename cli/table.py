@@ -23,7 +23,6 @@ from archlang.cli.arguments import (
     save_interval,
 )
 from archlang.cli.data import ask_for
-from archlang.cli.exit_codes import MACHINE, MISTAKE
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
 
@@ -201,7 +200,7 @@ def _run(
             if run.is_elsewhere:
                 terminal.print(f"running in another process: {run.point.name}")
             elif run.error:
-                codes.add(MACHINE if run.is_of_machine else MISTAKE)
+                codes.add(71 if run.is_of_machine else 1)
                 terminal.print(f"failed: {run.point.name}: {run.error}")
             stopped += not run.error and run.stopped
             is_done = not run.error and not run.stopped
@@ -331,7 +330,7 @@ def tune(
     elif not (stop.asked or is_over or unfinished):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     if stop.asked or lost:
-        raise typer.Exit(stop.exit_code if stop.asked else MACHINE)
+        raise typer.Exit(stop.exit_code if stop.asked else 71)
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
