@@ -106,8 +106,7 @@ def table(
         remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     if together and (devices > 1 or "nodes" in parse_sets(options)):
-        several = "--devices" if devices > 1 else "--engine-option nodes"
-        console.fail(f"`--together` and `{several}` exclude each other", "use one of them", code=2)
+        console.fail("`--together` and several devices or nodes exclude each other", "use one of them", code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
@@ -233,7 +232,7 @@ class RunsDisplay:
 def _show_results(
     runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
 ) -> None:
-    from archlang.reports.files import write_file
+    from archlang.reports.pages import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
