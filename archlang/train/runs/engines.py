@@ -360,7 +360,7 @@ class SlurmEngine(Engine):
         if failure is not None:
             info = job.get_info()
             place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
-            raise _Lost(f"its job {job.job_id} on {place} ended as {state}, see {job.paths.stderr}")
+            raise _Lost(f"its job {job.job_id} on {place} ended without results ({state}), see {job.paths.stderr}")
         points = list(zip(*job.results(), strict=True))  # each by node
         errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
         return [replace(nodes[0], error="; ".join(error)) for nodes, error in zip(points, errors, strict=True)]
