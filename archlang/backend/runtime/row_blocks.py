@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -22,8 +22,8 @@ _BLOCK = 2**19
 _BLOCK_ON_GPU = 2**26
 # Products of fewer rows take more time for each.
 _LEAST_ROWS = 128
-# The entries of maps beyond which training computes them again in the backward pass, instead of keeping them.
-_KEPT = 2**25
+# The entries of maps that training keeps; the maps of other blocks are computed again in the backward pass.
+_KEPT = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -128,17 +128,16 @@ class Rows:
         holds_no_map = reach == 0 and not self.is_biased
         if holds_no_map and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, seen, *values)
-        is_cut = not self.is_biased and any(part.columns is not None for part in self.slices)
-        window = reach if reach and is_cut else 0
+        is_limited = any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_limited and not self.is_biased else 0
         if entries <= block and not (window and seen):
             return body(owner, seen, *values)
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
-        run = partial(body, owner)
-        if not (window or entries <= _KEPT or not torch.is_grad_enabled()):
-            run = partial(checkpoint, run, use_reentrant=False, preserve_rng_state=False)
+        run, left = partial(body, owner), _KEPT if torch.is_grad_enabled() and not window else inf
+        again = partial(checkpoint, run, use_reentrant=False, preserve_rng_state=False)
         parts: list[tuple[Tensor, ...]] = []
         for sample in range(0, batch, samples):
             rows = []
@@ -149,7 +148,9 @@ class Rows:
                 taken = Range(first, end, slice(begin, seen + end), slice(sample, sample + samples))
                 cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
                 sliced, values = zip(*cuts, strict=True)
-                rows.append(run(seen + first - begin, *sliced))
+                read = min(seen + end, columns) if is_limited else columns
+                left -= samples * (end - first) * read * self.width
+                rows.append((run if left >= 0 else again)(seen + first - begin, *sliced))
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
         return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
 
