@@ -292,6 +292,7 @@ class Expressions:
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
             f"hold[2](shift(linear[{width}](patches[2]({x}))), {key})",
             f"hold[3](every[3](cumulative_sum({x})), {key})",
+            f"convolve[{width}, 2, dilation = 2, causal = {'true' if self.style.causal else 'false'}]({x})",
             f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
         return Value(self.chance.choice(options), kind)

@@ -63,6 +63,8 @@ DECODERS = {
     "a scan over patches": "m = learned[2, d]()\np = scan c in chunks[2](every[2](y)) carry m {\n"
         "e = c + attention[1](c, m)\nm <- norm(m + attention[1](m, c))\nemit e + attention[1, causal = true](c) }\n"
         "q = scan v after b[2] in interleave[2](concat(y, y)) { emit v + sum(b) }\nz = hold[2](p, y) + every[2](q)",
+    "convolutions": "v = convolve[d, width = 3, dilation = 2, groups = 2, causal = true](y)\n"
+        "w = v + hold[2](convolve[d, width = 3, stride = 2, causal = true](y), y)\nz = norm(w)",
     "reductions of rows":
         "s = scores(y, y)\nz = y * max_keys[causal = true](s) + logsumexp_keys[causal = true](s)",
     "rotary positions": "z = rotary_positions[1, scaling = yarn, factor = 2.0, trained = 9](y)",
