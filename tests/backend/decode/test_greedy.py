@@ -158,6 +158,9 @@ DECODERS = {
         "s <- norm(s + attention[2](s, c))\nemit c }",
     "a state that grows": "s = constant[0, d]()\nz = scan v in y carry s growing {\n"
         "a = norm(v + mean(s))\ns <- append(s, expand(a))\nemit a }",
+    "states that grow together": "k = constant[0, d]()\nu = constant[0, d]()\nz = scan v in y carry k and u growing {\n"
+        "k <- append(k, expand(v))\nu <- append(u, expand(linear[d](v)))\n"
+        "emit sum(softmax_positions(sum_features(k * v)) * u) }",
     "states that grow from padding and by chunks": "s = constant[1, d]()\nw = scan v in y carry memory growing {\n"
         "a = norm(v + mean(memory))\nmemory <- append(memory, expand(a))\nemit a }\n"
         "z = scan c in chunks[3](w) carry s growing {\n"
