@@ -99,9 +99,6 @@ searched = FolderInUse.wording(
 # Inputs of a trained model
 
 no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")
-own_tokenizer = RunError.wording(
-    "the tokenizer {path}, with which the model was trained, {fault}", "put the same `tokenizer.json` there again"
-)
 not_tokens = RunError.wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
 not_a_token_id = RunError.wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
 length_missing = RunError.wording(
@@ -109,6 +106,10 @@ length_missing = RunError.wording(
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
 less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+continues_nothing = RunError.wording(
+    "the model predicts no next tokens of a text",
+    "take a run of a language model, or `predict` with samples of the task",
+)
 draws_nothing = RunError.wording(
     "nothing can be drawn: this model does not write its answers token by token",
     "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",

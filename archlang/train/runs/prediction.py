@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend import halting_loops
@@ -178,6 +180,7 @@ def predict_inputs(
     sampling: Sampling | None = None,
     samples: int = 1,
     first: int = 0,
+    stop: str = "",
 ) -> list[Prediction]:
     """Returns the prediction of each input, in order; with `samples`, so many for each input, one after the other. The
     module is in evaluation mode afterwards.
@@ -189,6 +192,7 @@ def predict_inputs(
         places: What errors call each input. By default they are counted from 0.
         sampling: How the tokens of an answer are drawn; the likeliest if it is None.
         first: The index of the first input among all inputs, which decides what is drawn.
+        stop: A written answer is cut before this text.
 
     Raises:
         RunError: an input does not fit the model, and the message names it; a number is less than 1; or the answers of
@@ -206,7 +210,7 @@ def predict_inputs(
         return []
     module.eval()
     split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
-    reader = _Reader(module, input_format, split, device, length, sampling, first)
+    reader = _Reader(module, input_format, split, device, length, sampling, first, stop)
     if sampling is not None and not reader.writes:
         raise mistakes.draws_nothing()
     predictions: dict[tuple[int, int], Prediction] = {}
@@ -217,6 +221,59 @@ def predict_inputs(
                 keys = ((item, number) for item in items.tolist())
                 predictions.update(zip(keys, _read(reader, items, places), strict=True))
     return [predictions[key] for key in sorted(predictions)]
+
+
+class Likelihood(NamedTuple):
+    """How likely a model finds a text: the logarithm of its probability, the number of its tokens, and whether each of
+    them is the likeliest."""
+
+    logarithm: float
+    tokens: int
+    is_likeliest: bool
+
+
+def likelihoods(
+    module: Architecture,
+    input_format: InputFormat,
+    texts: Sequence[tuple[str, str]],
+    device: torch.device,
+    batch: int = DEFAULT_BATCH,
+) -> list[Likelihood]:
+    """Returns for each prompt with its continuation how likely the continuation is. The module is in evaluation mode
+    afterwards.
+
+    Raises:
+        RunError: the model continues no texts, or one has an unknown token or no continuation."""
+    if batch < 1:
+        raise mistakes.less_than_one("batch", batch)
+    if input_format.kind is not Kind.LANGUAGE_MODEL or len(input_format.fields) != 1:
+        raise mistakes.continues_nothing()
+    (field,) = input_format.fields
+    rows, known = list[np.ndarray](), list[int]()
+    for number, (prompt, continuation) in enumerate(texts):
+        with naming(f"text {number}"):
+            rows.append(field.encode(prompt + continuation))
+            known.append(len(field.encode(prompt)))
+            if known[-1] >= len(rows[-1]):
+                raise mistakes.no_tokens()
+    if not rows:
+        return []
+    split = input_format.split([row[:-1] for row in rows], [""] * len(rows))
+    marks = ([place >= first for place in range(1, len(row))] for row, first in zip(rows, known, strict=True))
+    targets, scored = Ragged.of((row[1:].tolist() for row in rows), np.int64), Ragged.of(marks, np.bool_)
+    data = Data(replace(split, targets=targets, scored=scored), device)
+    results: dict[int, Likelihood] = {}
+    module.eval()
+    with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
+        for items in data.items_by_length(batch):
+            read = data.batch(items)
+            assert read.scored is not None
+            logits = forward(module, read).float()
+            losses = F.cross_entropy(logits.transpose(1, 2), read.targets, reduction="none")
+            is_likeliest = (logits.argmax(-1) == read.targets) | ~read.scored
+            sums = (-losses * read.scored).sum(1), read.scored.sum(1), is_likeliest.all(1)
+            results |= zip(items.tolist(), map(Likelihood, *(each.tolist() for each in sums)), strict=True)
+    return [results[item] for item in range(len(rows))]
 
 
 def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
@@ -282,8 +339,10 @@ class _Reader:
         length: int | None,
         sampling: Sampling | None,
         first: int,
+        stop: str,
     ) -> None:
         self._module, self._sampling, self._first, self.number = module, sampling, first, 0
+        self._stop = stop
         self._format = input_format
         self._length = length
         self._has_steps = bool(list(halting_loops(module)))
@@ -366,6 +425,11 @@ class _Reader:
         probabilities = decoded.logits[row].float().softmax(-1)
         ended = end is not None and length < len(probabilities)
         tokens = [int(token) for token in decoded.tokens[row, :length]]
+        if self._stop:
+            texts = [word_of(words, token) for token in tokens]
+            # The first tokens in whose text it is, or all of them.
+            count = bisect_left(range(length), True, key=lambda count: self._is_stopped(texts[:count]))
+            ended, tokens = ended and not self._is_stopped(texts), tokens[:count]
         chances = [float(probabilities[place, token]) for place, token in enumerate(tokens)]
         parts = tuple(
             Answer(str(place), word_of(words, token), chance, None)
@@ -380,9 +444,14 @@ class _Reader:
             right = [int(token) for token in batch.targets[row][batch.scored[row]]]
             target = self._format.answer.join([word_of(words, token) for token in right if token != end])
         answer = self._format.answer.join([part.predicted for part in parts])
+        if self._stop:
+            answer = answer.partition(self._stop)[0]
         return Prediction(
             self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
         )
+
+    def _is_stopped(self, texts: Sequence[str]) -> bool:
+        return self._stop in self._format.answer.join(texts)
 
     def _continued(self, batch: Batch, choose: Choose | None) -> list[Prediction]:
         ((name, prompt),) = batch.fields.items()
