@@ -35,6 +35,8 @@ class Text(FileLanguageModel):
     stride: int
     packed: bool
     tokenizer: str
+    begin: int
+    end: int
 
     version = 2
     header, group = True, "none"
@@ -64,7 +66,17 @@ class Text(FileLanguageModel):
 
     def _lexicon(self, words: Sequence[str]) -> Lexicon:
         lexicon = super()._lexicon(words)
-        return replace(lexicon, cut="words", unknown=None, tokenizer=self.tokenizer) if self.tokenizer else lexicon
+        if not self.tokenizer:
+            return lexicon
+        texts = lexicon.texts if self.end < 0 else lexicon.texts[: self.words]
+        return replace(lexicon, texts=texts, cut="words", unknown=None, tokenizer=self.tokenizer)
+
+    def _ends(self) -> tuple[int, int]:
+        return super()._ends() if self.end < 0 else (self.end if self.begin < 0 else self.begin, self.end)
+
+    @property
+    def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
+        return {"x": (self.vocabulary[self._ends()[0]], None)}
 
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:

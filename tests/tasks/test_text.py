@@ -15,6 +15,7 @@ from tokenizers.trainers import BpeTrainer
 
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import digest
 from archlang.tasks.text import Text
 from archlang.train.record.mistakes import RunError
@@ -214,6 +215,22 @@ def test_a_typed_text_is_cut_and_decoded_by_the_tokenizer(tmp_path: Path, tokeni
     file.unlink()
     with pytest.raises(RunError, match=r"tokenizer\.json, with which the model was trained, is missing"):
         read().encode(POEM)
+
+
+def test_the_marks_of_a_model_of_others_are_tokens_of_its_tokenizer(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    ids, size = tokenizer.encode(POEM).ids, tokenizer.get_vocab_size()
+    for begin, first in ((3, 3), (-1, 7)):
+        task = Text(
+            path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=size, begin=begin, end=7,
+            length=999,
+        )  # fmt: skip
+        items = task.generate("train", 0)
+        assert isinstance(items.targets, Ragged)
+        assert items.inputs["x"].values.tolist() == [first, *ids]
+        assert items.targets.values.tolist() == [*ids, 7]
+        assert len(task.vocabulary) == size
+        assert FieldFormat.of(task, "x", items.inputs["x"]).encode(POEM).tolist() == [first, *ids]
 
 
 def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:

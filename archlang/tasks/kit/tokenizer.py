@@ -19,7 +19,7 @@ from archlang.tasks.kit.lexicon import UNUSED, TokenCut
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_LARGEST = 64 << 20
+LARGEST = 64 << 20
 
 
 def load_tokenizer(task: str, path: str) -> Tokenizer:
@@ -29,7 +29,7 @@ def load_tokenizer(task: str, path: str) -> Tokenizer:
         TaskError: the file is missing or describes no tokenizer.
         MachineError: the package is not installed."""
     try:
-        return _parsed(task, path, read_named(path, _LARGEST))
+        return _parsed(task, path, read_named(path, LARGEST))
     except OSError:
         raise mistakes.no_file(path, task) from None
 

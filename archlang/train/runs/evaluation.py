@@ -262,7 +262,9 @@ def open_run(
     trusted = reading.read_plugins(folder, record, plugins)
     bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
     stored_format = (
-        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
+        reading.read_record(folder, schemas.VOCABULARY, InputFormat).with_tokenizers(
+            lambda path: str(folder.absolute() / path)
+        )
         if reading.has(folder, schemas.VOCABULARY)
         else None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -15,6 +15,7 @@ from pydantic import Field
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
+from archlang.disk.readable import read_named
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
 from archlang.tasks.kit.mistakes import TaskError
@@ -31,7 +32,7 @@ from archlang.tasks.kit.task import (
     lexicons,
     marks,
 )
-from archlang.tasks.kit.tokenizer import token_cut
+from archlang.tasks.kit.tokenizer import LARGEST, token_cut
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.schemas import FileModel
 from archlang.train.runs import mistakes
@@ -92,6 +93,10 @@ class FieldFormat(FileModel):
         if cut.name != self.digest:
             raise mistakes.own_tokenizer(self.tokenizer, "has changed")
         return cut
+
+    def uses_tokenizer(self) -> bool:
+        """Returns whether texts are cut by a tokenizer, after comparing its file with that of training."""
+        return bool(self.tokenizer and self._token_cut)
 
     def join(self, words: Sequence[str]) -> str:
         """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
@@ -242,6 +247,19 @@ class InputFormat(FileModel):
         """The format of the answer's text: that of a field with the same tokens, if there is one."""
         own = (field for field in self.fields if field.words == self.words)
         return next(own, FieldFormat(name="", words=self.words))
+
+    def with_tokenizers(self, path: Callable[[str], str]) -> InputFormat:
+        """Returns the format with `path` of the path of each tokenizer."""
+        fields = (
+            field.model_copy(update={"tokenizer": path(field.tokenizer)}) if field.tokenizer else field
+            for field in self.fields
+        )
+        return self.model_copy(update={"fields": tuple(fields)})
+
+    def tokenizer_text(self) -> str | None:
+        """Returns the text of the file of the tokenizer, which is the one of training; None if there is none."""
+        files = (read_named(field.tokenizer, LARGEST) for field in self.fields if field.uses_tokenizer())
+        return next((file.decode() for file in files), None)
 
     def bind(self, task: Task) -> Task:
         """Returns a task with this vocabulary, whatever its files hold by now."""
