@@ -151,18 +151,25 @@ class SumFeatures(GroupReduction):
         return grouped(x, self.groups).sum(-1)
 
 
-class MaxFeatures(Weightless):
-    """y = max_c x_c"""
+class MaxFeatures(GroupReduction):
+    """y_j = max_c x_{j · d / groups + c}"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        return x.amax(-1, keepdim=True)
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).amax(-1)
 
 
-class MinFeatures(Weightless):
-    """y = min_c x_c"""
+class MinFeatures(GroupReduction):
+    """y_j = min_c x_{j · d / groups + c}"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        return x.amin(-1, keepdim=True)
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).amin(-1)
+
+
+class LogsumexpFeatures(GroupReduction):
+    """y_j = ln Σ_c exp(x_{j · d / groups + c})"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).logsumexp(-1)
 
 
 class ProductFeatures(GroupReduction):

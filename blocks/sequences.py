@@ -1,7 +1,5 @@
 """Positions of sequences: reductions that ignore padding, selections, moves, and chunks."""
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -10,6 +8,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.scans import StackedChunks
+from archlang.blocks.activations import reduced
 from archlang.blocks.positions import counted
 
 
@@ -56,25 +55,21 @@ class Max(Weightless):
     """y = max_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
-        return extreme(x, mask_n, torch.amax, -torch.inf)
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.amax, -torch.inf)
 
 
 class Min(Weightless):
     """y = min_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
-        return extreme(x, mask_n, torch.amin, torch.inf)
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.amin, torch.inf)
 
 
-def extreme(
-    x: Float[Tensor, "b n d"], mask_n: MaskN, reduce: Callable[[Tensor, int], Tensor], last: float
-) -> Float[Tensor, "b d"]:
-    """Returns max or min over the real positions; zeros for a sample without positions. `last` is never chosen."""
-    if x.shape[1] == 0:
-        return x.new_zeros(x.shape[0], x.shape[2])
-    if mask_n is None:
-        return reduce(x, 1)
-    return reduce(x.masked_fill(~mask_n[..., None], last), 1).masked_fill(~mask_n.any(1, keepdim=True), 0.0)
+class Logsumexp(Weightless):
+    """y = ln Σ_i exp(x_i) over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.logsumexp, -torch.inf)
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:
@@ -168,13 +163,28 @@ class Indices(Weightless):
 
 
 class Gather(Weightless):
-    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position"""
+    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position, and for at_i > i if
+    `causal`"""
+
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b m d"]:
+        return self._states(x, at, 0, mask_n)
+
+    def extend(
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b m d"]:  # fmt: skip
+        return self._states(cache.append("x", x) if cache.grows[0] else x, at, cache.start, mask_n)
+
+    def _states(self, x: Tensor, at: Tensor, start: int, mask_n: MaskN) -> Float[Tensor, "b m d"]:
+        """Returns the states at the places of the positions from `start` on."""
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
+        if self.causal:
+            inside &= nearest <= torch.arange(start, start + at.shape[1], device=x.device)
         return states_at(real_only(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 
@@ -185,16 +195,38 @@ class Transpose(Weightless):
         return x.transpose(1, 2)
 
 
-class CumulativeSum(Weightless):
+class Cumulative(Weightless):
+    """A reduction of the positions so far, which continues from its last result."""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        raise NotImplementedError
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        before = cache.tensors.get("last", x[:, :0])
+        y = self.forward(torch.cat((before, x), 1))[:, before.shape[1] :]
+        cache.tensors["last"] = y[:, -1:]
+        return y
+
+
+class CumulativeSum(Cumulative):
     """y_i = Σ_{j ≤ i} x_j"""
 
     def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return x.cumsum(1)
 
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        y = x.cumsum(1) + cache.tensors.get("sum", 0)
-        cache.tensors["sum"] = y[:, -1:]
-        return y
+
+class CumulativeMax(Cumulative):
+    """y_i = max_{j ≤ i} x_j"""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return x.cummax(1).values
+
+
+class CumulativeLogsumexp(Cumulative):
+    """y_i = ln Σ_{j ≤ i} exp(x_j)"""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return x.logcumsumexp(1)
 
 
 class Chunks(Weightless):

@@ -23,6 +23,7 @@ from archlang.cli.arguments import (
     save_interval,
 )
 from archlang.cli.data import ask_for
+from archlang.cli.main import MACHINE, MISTAKE
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
 
@@ -136,16 +137,14 @@ def table(
         return
     if not no_run:
         ask_for(plan.plans, yes, terminal)
-    failed = False
+    failed = 0
     stop = Stop()
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
     _show_results(runs, compared, parse_sets(sets), form, write)
-    if stop.asked:
-        raise typer.Exit(stop.exit_code)
-    if failed:
-        raise typer.Exit(1)
+    if code := stop.exit_code if stop.asked else failed:
+        raise typer.Exit(code)
 
 
 def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
@@ -179,8 +178,8 @@ def _run(
     stop: Stop,
     together: bool,
     engine: tuple[str, int | None, dict[str, str], int, int],
-) -> bool:
-    """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
+) -> int:
+    """Runs the unfinished points until `stop` is asked. Returns the exit code for those that failed."""
     from archlang.train.runs.engines import make_engine
     from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
@@ -188,10 +187,10 @@ def _run(
     if total > len(points):
         terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
-        return False
+        return 0
     runner = make_engine(*engine)
     make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
-    failed = stopped = 0
+    codes, stopped = set[int](), 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
     with console.plain_warnings(), stop.listening(), shown.bar:
         results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
@@ -201,14 +200,14 @@ def _run(
             if run.is_elsewhere:
                 terminal.print(f"running in another process: {run.point.name}")
             elif run.error:
-                failed += 1
+                codes.add(MACHINE if run.is_of_machine else MISTAKE)
                 terminal.print(f"failed: {run.point.name}: {run.error}")
             stopped += not run.error and run.stopped
             is_done = not run.error and not run.stopped
             shown.advance(f"done: {run.point.name}, {run.seconds:.1f} s; " if is_done else "")
     if stop.asked or stopped:
         terminal.print("stopped; rerun the command to resume")
-    return failed > 0
+    return min(codes, default=0)
 
 
 class RunsDisplay:
@@ -303,7 +302,7 @@ def tune(
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
     tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices)
-    shown = RunsDisplay(terminal, search.recipe, trials)
+    shown, lost = RunsDisplay(terminal, search.recipe, trials), False
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries, devices)
         for trial, result in tuning.run(trials, runner, lambda: stop.asked):
@@ -311,6 +310,7 @@ def tune(
             reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
+            lost |= result.is_of_machine
     is_over = deadline is not None and time.time() >= deadline
     if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")
@@ -329,8 +329,8 @@ def tune(
         _print_best(tuning, ranked)
     elif not (stop.asked or is_over or unfinished):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
-    if stop.asked:
-        raise typer.Exit(stop.exit_code)
+    if stop.asked or lost:
+        raise typer.Exit(stop.exit_code if stop.asked else MACHINE)
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:

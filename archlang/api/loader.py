@@ -96,7 +96,7 @@ def loader(
         batch: The number of items in a batch; batches of long items of other splits than `train` have fewer.
         drop_last: Leaves out that last batch, as the setting of this name does.
         recipe: The recipe of the program whose task is meant.
-        device: Where the tensors are; all items of the split are copied there.
+        device: Where the tensors are.
         plugins: The Python file of a task of the user's own, which is then run.
         allow: Folders outside of the program's whose files the program may use.
 

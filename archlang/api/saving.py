@@ -74,10 +74,7 @@ def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
     if not earlier and reading.has(run.folder, reading.GRAPH):
         texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
     record = record.model_copy(update={"plugins": plugins, "step": None})
-    vocabulary = run.input_format.with_tokenizers(lambda _: schemas.TOKENIZER)
-    if (tokenizer := run.input_format.tokenizer_text()) is not None:
-        texts[schemas.TOKENIZER] = tokenizer
-    return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(vocabulary)}
+    return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
 
 
 def _without_places(graph: Graph) -> Graph:

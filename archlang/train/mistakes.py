@@ -17,7 +17,7 @@ no_such_precision_here = RunError.wording(
 )
 model_too_large = RunMachineError.wording(
     "training needs {needed} of `{device}`, {memory}, which has {available:,.1f} GB of free memory",
-    "use more devices with `--shard`, `--remat`, a lower `train.micro`, or smaller sizes; nothing was written",
+    "use more devices with `--shard`, `--remat auto`, a lower `train.micro`, or smaller sizes; nothing was written",
 )
 lost_process = RunMachineError.wording(
     "the process of rank {rank} on {host} lost the others: {reason}",
@@ -44,7 +44,7 @@ not_compiled = RunError.wording(
 def out_of_memory(device: str, batch: int) -> RunMachineError:
     message = f"`{device}` has not enough memory for a step with a batch of {batch}"
     lower = "`train.batch`, or the sizes of the model" if batch > 1 else "the sizes or lengths of the model"
-    lower = f"pass `--remat`, which keeps less until the backward pass, or lower {lower}"
+    lower = f"pass `--remat auto`, which keeps less until the backward pass, or lower {lower}"
     return RunMachineError(message, lower)
 
 

@@ -21,13 +21,9 @@ def shard(module: Architecture, device: torch.device) -> None:
     Each step of a `stack` and each expert is gathered when it runs, and all other weights for the whole call. So are
     those inside a loop whose number of steps depends on the data: processes gather in step with each other."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import FSDPModule, fully_shard
+    from torch.distributed.fsdp import fully_shard
 
-    if not hasattr(FSDPModule, "set_reduce_scatter_unused_params"):
-        raise mistakes.no_shard(f"torch {torch.__version__} cannot divide a model", "install torch 2.13 or later")
-    for name, weight in module.named_parameters():
-        if not weight.dim():
-            raise mistakes.no_shard(f"the weight `{name}` is a single number without an axis", "omit `--shard`")
+    require_axes(module)
     # Nothing changes the results of a module in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
@@ -38,6 +34,13 @@ def shard(module: Architecture, device: torch.device) -> None:
         fully_shard(unit, mesh=mesh)
     # Otherwise processes whose loops have halted differently would add up different weights.
     module.set_reduce_scatter_unused_params(True)
+
+
+def require_axes(module: nn.Module) -> None:
+    """Raises a RunError if a weight has no axis to divide."""
+    for name, weight in module.named_parameters():
+        if not weight.dim():
+            raise mistakes.no_shard(f"the weight `{name}` is a single number without an axis", "omit `--shard`")
 
 
 def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tuple[nn.Module, bool]]:

@@ -32,6 +32,7 @@ from archlang.train.data import Batch, Data, Sampler
 from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
+from archlang.train.memory import Remat, steps_together
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record import mistakes as record_mistakes
@@ -132,7 +133,7 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
-        remat: bool = False,
+        remat: Remat = 0,
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
@@ -141,7 +142,7 @@ class Trainer:
 
         Args:
             compiled: Let torch compile the bodies of loops.
-            remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
+            remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
@@ -156,8 +157,6 @@ class Trainer:
         self.module = build(plan.graph, plan.plugins)
         if compiled:
             compile_bodies(self.module)
-        if remat and not rematerialize_bodies(self.module):
-            raise mistakes.no_steps_to_repeat(plan.model)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
@@ -177,6 +176,9 @@ class Trainer:
             else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
         )
         self.data = self._resident["train"]
+        longest = int(self.data.lengths.max(initial=1))
+        if remat:
+            rematerialize_bodies(self.module, steps_together(plan, remat, longest))
         self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
@@ -204,7 +206,7 @@ class Trainer:
         # and the samples by the width of their batch.
         self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter[int]()
         # Widths that differ by less than that of a grid cost the same.
-        self._width_grid = max(int(self.data.lengths.max(initial=1)) // _WIDTHS, 1)
+        self._width_grid = max(longest // _WIDTHS, 1)
         self._flops = cache(lambda width: FORWARD_AND_BACKWARD * summarize(plan.graph, width).flops)
         self._peak_flops = peak_flops(fabric.device, precision)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]

@@ -31,6 +31,7 @@ from archlang.weights import mistakes
 from archlang.weights.families import Config, Family, families
 
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_TOKENIZER, _LARGEST_TOKENIZER = "tokenizer.json", 64 << 20
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
 # Buffers of older files, which `transformers` computes.
 _BUFFER = re.compile(r"(.*\.)?((attn|attention)\.(masked_)?bias|position_ids|inv_freq|token_type_ids)")
@@ -130,7 +131,7 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     weights = hub.weights()
     values = dict(family.to_page(name, weights[name], statics) for name in weights if not _BUFFER.fullmatch(name))
     text, (begin, end) = family.text(chosen), _marks(config)
-    if has_task := family.is_causal and end is not None and hub.has(schemas.TOKENIZER):
+    if has_task := family.is_causal and end is not None and hub.has(_TOKENIZER):
         most = statics.get("most", _LENGTH)
         length = min(most if isinstance(most, int) else _LENGTH, _LENGTH)
         text += _RECIPE.format(page=family.page, words=vocab, begin=begin, end=end, length=length)
@@ -151,14 +152,14 @@ def import_folder(folder: Path, out: Path) -> Architecture:
 
 def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | None) -> dict[str, str]:
     """Returns the files that a saved model with a task has besides."""
-    tokenizer = {"tokenizer": hub.real(schemas.TOKENIZER)}
+    tokenizer = {"tokenizer": hub.real(_TOKENIZER)}
     task = make_task(plan.task.name, plan.task.python, {**plan.task.statics, **tokenizer})
     x = Ragged.table(np.array([[0]]))
     vocabulary = InputFormat.of(task, module, {"train": Split({"x": x}, x)}).model_copy(update={"end": end})
     return {
         schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, "32")),
-        schemas.VOCABULARY: schemas.json_text(vocabulary.with_tokenizers(lambda _: schemas.TOKENIZER)),
-        schemas.TOKENIZER: vocabulary.tokenizer_text() or "",
+        schemas.VOCABULARY: schemas.json_text(vocabulary),
+        _TOKENIZER: hub.read(_TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace"),
     }
 
 

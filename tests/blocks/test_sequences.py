@@ -10,12 +10,15 @@ from archlang.blocks.activations import SoftmaxPositions
 from archlang.blocks.sequences import (
     Append,
     Chunks,
+    CumulativeLogsumexp,
+    CumulativeMax,
     CumulativeSum,
     Expand,
     First,
     Gather,
     Indices,
     Last,
+    Logsumexp,
     Max,
     Mean,
     Min,
@@ -119,16 +122,20 @@ def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None) -> None:
 
 
 @MASKS
-def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None) -> None:
+@pytest.mark.parametrize("causal", [False, True])
+def test_gather_rounds_and_has_zeros_outside_of_a_sample_and_if_causal_after_the_position(
+    mask: Tensor | None, causal: bool
+) -> None:
     places = torch.tensor([[0.0, 1.2, 2.9], [-0.4, -0.6, 1.0], [3.6, torch.nan, torch.inf]]).double()[..., None]
 
     def slow(x: Tensor, places: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []
         for states, row in zip(samples(x, mask_n), places[..., 0].tolist(), strict=True):
-            rows.append([at(states, round(place)) if abs(place) < 9 else at([], 0) for place in row])
+            known = [states[: i + 1] if causal else states for i in range(3)]
+            rows.append([at(known[i], round(place)) if abs(place) < 9 else at([], 0) for i, place in enumerate(row)])
         return batch(rows, 3, x)
 
-    agree(Gather(d=3), slow, values(3, 4, 3), places, mask_n=mask)
+    agree(Gather(causal=causal, d=3), slow, values(3, 4, 3), places, mask_n=mask)
 
 
 def each_feature(function: Callable[[tuple[Tensor, ...]], Tensor]) -> Callable[[list[Tensor]], Tensor]:
@@ -142,6 +149,7 @@ POOLS: dict[type[nn.Module], Callable[[list[Tensor]], Tensor]] = {
     Mean: each_feature(lambda numbers: sum(numbers[1:], numbers[0]) / len(numbers)),
     Max: each_feature(max),
     Min: each_feature(min),
+    Logsumexp: each_feature(lambda numbers: torch.stack(numbers).exp().sum().log()),
 }
 
 
@@ -164,11 +172,16 @@ def test_the_softmax_of_each_feature_is_over_the_real_positions(mask: Tensor | N
     agree(SoftmaxPositions(d=3), slow, values(3, 4, 3), mask_n=mask)
 
 
-def test_each_position_has_the_sum_up_to_it() -> None:
+@pytest.mark.parametrize(
+    ("kind", "pool"), [(CumulativeSum, Sum), (CumulativeMax, Max), (CumulativeLogsumexp, Logsumexp)]
+)
+def test_each_position_has_what_a_vector_takes_of_the_positions_up_to_it(
+    kind: type[nn.Module], pool: type[nn.Module]
+) -> None:
     def slow(x: Tensor) -> Tensor:
-        return torch.stack([sum((x[:, j] for j in range(i)), x[:, i]) for i in range(4)], 1)
+        return torch.stack([torch.stack([POOLS[pool](list(row[: i + 1])) for i in range(4)]) for row in x])
 
-    agree(CumulativeSum(d=3), slow, values(2, 4, 3))
+    agree(kind(d=3), slow, values(2, 4, 3))
 
 
 def test_indices_count_and_expand_adds_an_axis() -> None:

@@ -117,6 +117,9 @@ REDUCTIONS: list[tuple[Callable[..., nn.Module], Callable[[Tensor], Tensor], tup
     (features.SumFeatures, lambda x: sum(x, torch.zeros(())), (1, 2)),
     (features.ProductFeatures, lambda x: prod(x, start=torch.ones(())), (1, 3)),
     (features.LengthFeatures, lambda x: sum(x * x, torch.zeros(())).sqrt(), (1, 2)),
+    (features.MaxFeatures, max, (1, 2)),
+    (features.MinFeatures, min, (1, 2)),
+    (features.LogsumexpFeatures, lambda x: sum(x.exp(), torch.zeros(())).log(), (1, 3)),
 ]
 # A block, the widths of its inputs, and its equation.
 ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
@@ -165,8 +168,6 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
         for groups in numbers
         for kind in (getattr(make, "__name__", ""),)
     },
-    "max": (features.MaxFeatures(d=3), (3,), lambda block, x: max(x)[None]),
-    "min": (features.MinFeatures(d=3), (3,), lambda block, x: min(x)[None]),
     **{
         f"{operation} modulo {m}": (IntegerArithmetic(operation=operation, m=m), (m, m), of_pairs(function))
         for operation, function in PAIRS.items()

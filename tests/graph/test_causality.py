@@ -77,6 +77,8 @@ CAUSAL = {
     "m <- m + attention[2](m, c)\nemit a }\nreturn linear[vocab](y)",
     "attention written with maps": "a = softmax_keys[causal = true](scores[2](h, h))\n"
     "return linear[vocab](weigh[causal = true](a, h))",
+    "places that are not after the position": "p = 9 * sigmoid(linear[1](h))\n"
+    "return linear[vocab](gather[causal = true](h, p) + h * gather[causal = true](p, indices(h) - 2))",
     "the lower triangle of a map": "p = sum_keys(sigmoid(lower_triangle(scores(h, h))))\nreturn linear[vocab](h * p)",
     "sums of keys before each position": "s = lower_triangle[-1](scores(h, h))\n"
     "a = exp(cumulative_sum_keys[backward = true](s))\nreturn linear[vocab](weigh[causal = true](a, h))",

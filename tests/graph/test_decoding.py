@@ -29,6 +29,8 @@ ROWS = [
     ("y = stack_rnn[slots = 9](h)", "53"),
     ("y = norm(h) + linear[d](h)", "0"),
     ("y = cumulative_sum(h) + shift[3](h)", "32"),
+    ("y = gather[causal = true](h, linear[1](h))", "8*n"),
+    ("y = cumulative_max(h) + cumulative_logsumexp(h)", "16"),
     (PROJECTED + "y = linear_attention[heads = 2](q, k, h, g)", "32"),
     (PROJECTED + "y = linear_attention_by_position[heads = 2](q, k, h, g, constant[d / 2, d]())", "32"),
     ("s = scores[2](linear[d](h), linear[d](h))\n" + ATTEND.format("5 * tanh(s / 5)"), "16*n"),

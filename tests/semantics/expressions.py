@@ -13,7 +13,9 @@ POINTWISE = (
     "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "uniform_noise[0.0]", "clamp", "greater", "equal", "rms_norm",
     "unit_norm", "group_norm[1]", "sin", "cos", "sqrt[0.1]", "floor", "ceil", "round", "sign",
 )  # fmt: skip
-REDUCTIONS = ("sum_features", "max_features", "min_features", "product_features", "length_features")
+REDUCTIONS = (
+    "sum_features", "max_features", "min_features", "product_features", "length_features", "logsumexp_features",
+)  # fmt: skip
 ATTENTIONS = {
     "attention": (
         "position = none",
@@ -265,7 +267,8 @@ class Expressions:
         ]  # fmt: skip
         weights = chance.choice(options)
         if chance.happens(0.2):
-            text = f"linear[{kind.width}](sum_keys{hides}({weights}))"
+            reduction = chance.choice(("sum_keys", "max_keys", "logsumexp_keys"))
+            text = f"linear[{kind.width}]({reduction}{hides}({weights}))"
         else:
             text = f"weigh{hides}({weights}, {keys.text})"
         return Value(text, kind, query.free and keys.free and not is_own)
@@ -349,7 +352,9 @@ class Expressions:
     def ordered(self, kind: Kind, depth: int) -> Value:
         value = self.data(kind, depth)
         if self.chance.happens(0.4):
-            block = self.chance.choice(("shift", "shift[2]", "cumulative_sum", "indices"))
+            block = self.chance.choice(
+                ("shift", "shift[2]", "cumulative_sum", "cumulative_max", "cumulative_logsumexp", "indices")
+            )
             text = f"exp(-0.1 * indices({value.text}))" if block == "indices" else f"{block}({value.text})"
             return Value(f"(tanh({value.text}) * {text})", kind, value.free)
         if not self.style.causal and self.chance.happens(0.4):
@@ -369,7 +374,10 @@ class Expressions:
         """The data that pointers read from a memory, a relational read of it, or some of its positions."""
         if self.chance.happens(0.3):
             steps, memory = self.data(kind, depth - 1), self.memory(depth - 1)
-            text = f"gather({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
+            hides = ""
+            if self.chance.happens(0.5):
+                memory, hides = self.leaf(Kind("seq", kind.length, "d")), "[causal = true]"
+            text = f"gather{hides}({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
             return Value(f"linear[{kind.width}]({text})", kind, steps.free and memory.free)
         if not self.chance.happens(0.4):
             return self.leaf(kind)
@@ -398,7 +406,9 @@ class Expressions:
         if depth and kind.width not in ("1", "3") and self.chance.happens(0.2):
             return Value(f"bilstm_final[{kind.width}]({source.text})", kind, source.free)
         return Value(
-            f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min'))}({source.text})", kind, source.free
+            f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min', 'logsumexp'))}({source.text})",
+            kind,
+            source.free,
         )
 
     def composed(self, kind: Kind, depth: int) -> Value:

@@ -78,14 +78,14 @@ class _Writer:
                 keys = f"append({chance.choice(list(self.lengths))}, {chance.choice(list(self.lengths))})"
                 return f"attention[1, causal = true]({first}, {keys})"
             case 12:
-                return f"gather({chance.choice(list(self.lengths))}, indices({first}))"
+                return f"gather{self.hides()}({chance.choice(list(self.lengths))}, indices({first}))"
             case 13 | 14:
                 other = chance.choice(list(self.lengths))
                 return f"weigh{self.hides()}({self.pairs(first, other, length == self.lengths[other])}, {other})"
             case 15:
                 other = chance.choice(list(self.lengths))
                 pairs = self.pairs(first, other, length == self.lengths[other])
-                return f"linear[d](sum_keys{self.hides()}({pairs}))"
+                return f"linear[d]({chance.choice(('sum_keys', 'logsumexp_keys'))}{self.hides()}({pairs}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def hides(self) -> str:

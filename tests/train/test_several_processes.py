@@ -157,6 +157,24 @@ def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, comman
 
 
 @pytest.mark.slow
+def test_processes_search_for_weights_without_a_gradient_only_where_a_step_may_leave_some_out(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_CPP_LOG_LEVEL", "WARNING")  # torch warns where the search finds nothing
+    options = ["--out", "run", "--device", "cpu"]
+    searched = run([*ARCHLANG, "train", str(alone / "small.arch"), *options, "--devices", "2"], tmp_path)
+    assert "find_unused_parameters=True was specified" in searched.stderr
+    text = PROGRAM.replace("halting h by global_halt[causal = true] ", "").replace(", ponder = 0.5", "")
+    for devices in ("1", "2"):
+        folder = tmp_path / devices
+        folder.mkdir()
+        (folder / "small.arch").write_text(text)
+        process = run([*ARCHLANG, "train", "small.arch", *options, "--devices", devices], folder)
+        assert "find_unused_parameters" not in process.stderr
+    assert_same_curve(tmp_path / "1" / "run", tmp_path / "2" / "run")
+
+
+@pytest.mark.slow
 def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     job = {

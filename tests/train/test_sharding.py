@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from archlang.plan.plan import BoundExtern
 from archlang.train.record.checkpoint import Checkpoints
-from archlang.train.record.mistakes import RunError
-from archlang.train.refusals import require_trainable
-from archlang.types.statics import StaticValue
 from tests.train.test_several_processes import ARCHLANG, run
 
 pytestmark = pytest.mark.skipif(
@@ -76,7 +72,7 @@ def assert_same_checkpoints(left: Path, right: Path) -> None:
 
 def test_two_processes_that_divide_the_weights_train_those_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
-    train(tmp_path, *SHARDED_2, "--remat")
+    train(tmp_path, *SHARDED_2, "--remat", "2")
     assert_same_checkpoints(alone, tmp_path)
     folders = [tmp_path / "run" / "checkpoints" / f"step-0000000{step}" for step in (3, 6)]
     rows = [sorted(file.name for file in folder.glob("rows-*")) for folder in folders]
@@ -102,24 +98,3 @@ def test_another_number_of_processes_resumes(
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000006")
     train(tmp_path, *second)
     assert_same_checkpoints(alone, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("python", "statics", "precision", "reason"),
-    [
-        ("archlang.train.muon:MuonWithAdamW", {}, "32", "`it` may need each weight as a whole"),
-        ("mine:Optimizer", {}, "32", "`it` may need each weight as a whole"),
-        ("torch.optim:AdamW", {"sign_sgd": ("table",)}, "32", "`sign_sgd` moves the rows of a table"),
-        ("torch.optim:AdamW", {}, "16", "in precision 16 gradients are scaled as a whole"),
-        ("torch.optim:AdamW", {"supervise": "deep"}, "32", "`supervise = deep` keeps the states of a whole batch"),
-    ],
-)
-def test_what_cannot_be_divided_is_refused_by_name(
-    python: str, statics: dict[str, StaticValue], precision: str, reason: str
-) -> None:
-    with pytest.raises(RunError, match=reason):
-        require_trainable(BoundExtern("it", python, {"batch": 4, **statics}), precision, 2, shard=True)
-    adamw = BoundExtern("adamw", "torch.optim:AdamW", {"batch": 4})
-    require_trainable(adamw, "32", 4, shard=True)
-    with pytest.raises(RunError, match="a single process holds all of them"):
-        require_trainable(adamw, "32", 1, shard=True)

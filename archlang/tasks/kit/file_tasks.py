@@ -250,9 +250,9 @@ class TextFileTask(FileTask):
         """Returns rows as items. `columns` are the tokens of the text columns, and the classes of the labels; -1 for a
         label that train lacks."""
 
-    def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
-        """Returns the task with the words of its lexicon, the labels and the groups that a run has recorded."""
-        task = copy(self)
+    def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
+        """Returns the task with the words of the lexicon, the labels and the groups that a run has recorded."""
+        task, words = copy(self), lexicon.texts[: lexicon.known]
         stored = (words, classes, groups.get(self.group, ()))
         task.__dict__.update(lexicon=self._lexicon(words), class_names=classes, stored=stored)
         return task

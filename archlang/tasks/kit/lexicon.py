@@ -71,7 +71,7 @@ class Lexicon:
     """The words of a vocabulary by token. Other words become the token `unknown`, if there is one.
 
     Only the first `known` texts are words of a text; the others are marks. None: all of them. `also` are further
-    spellings of words. `cut` is one of `CUTS`, unless the texts are cut by the file `tokenizer`."""
+    spellings of words. `cut` is one of `CUTS`, unless the `tokenizer`, in JSON, cuts the texts."""
 
     texts: tuple[str, ...]
     unknown: int | None = None

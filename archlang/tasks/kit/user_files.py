@@ -246,10 +246,14 @@ def files_of(path: str) -> tuple[str, ...]:
     are none, returns the path, whose reading then fails.
 
     Raises:
-        TaskError: one of them is a link that leads out of the folder."""
+        TaskError: one of them is a link that leads out of the folder, or the folder has several data sets."""
     if os.path.isfile(path):
         return (path,)
-    folder, pattern = path, os.path.join(glob.escape(path), "*")
+    if os.path.isfile(os.path.join(path, "dataset_dict.json")):
+        raise mistakes.several_datasets(path)
+    # The other files of a folder that `save_to_disk` of the package datasets writes describe the data.
+    is_saved = os.path.isfile(os.path.join(path, "dataset_info.json"))
+    folder, pattern = path, os.path.join(glob.escape(path), "*.arrow" if is_saved else "*")
     if not os.path.isdir(path):
         folder = next(str(parent) for parent in Path(path).parents if not glob.has_magic(str(parent)))
         pattern = path

@@ -185,6 +185,14 @@ def has(folder: Path, name: str) -> bool:
             return False
 
 
+def is_in_use(folder: Path) -> bool:
+    """Returns whether a process trains in a folder, or searches in it; false if there is no such folder."""
+    if not has(folder, LOCK):
+        return False
+    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
+        return opened.is_locked(LOCK)
+
+
 def own_name(folder: Path, name: str) -> str:
     """Returns the name of a file of a run folder as this folder has it; another one in a model that an earlier version
     has saved."""

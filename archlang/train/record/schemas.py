@@ -30,7 +30,7 @@ from archlang.tasks.kit.metrics import rank
 from archlang.types.statics import StaticValue, Symbol, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
-VOCABULARY, TOKENIZER = "vocabulary.json", "tokenizer.json"
+VOCABULARY = "vocabulary.json"
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 WEIGHTS, STATE, MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
 

@@ -19,8 +19,7 @@ from archlang.errors.machine import machine_error
 from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import rebind
-from archlang.plan.measures import group_value
-from archlang.plan.plan import BoundExtern, Plan, PublishedResult
+from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.distinct import shared_rows
@@ -34,6 +33,7 @@ from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
 from archlang.train.record.run_folder import RecordWarning
 from archlang.train.runs import mistakes
+from archlang.train.runs.claims import measured_claims
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
@@ -41,54 +41,6 @@ from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
-
-
-def compare(
-    plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str, names: Mapping[str, Sequence[str]]
-) -> tuple[schemas.ClaimResult, ...]:
-    """Returns each claim of a plan with its measurement.
-
-    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
-    (`test.ignore`) names a group of the split.
-
-    Args:
-        breakdown: The group that the index of a claim is about.
-        names: Those of the values of groups, by group."""
-    results = []
-    for claim in plan.claims:
-        measured, has_no_group = _measured(plan, claim, splits, breakdown, names)
-        index = "" if claim.index is None else f"[{claim.index}]"
-        results.append(schemas.ClaimResult(
-            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
-            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
-            median=claim.median, has_no_group=has_no_group, text=claim.text,
-        ))  # fmt: skip
-    return tuple(results)
-
-
-def _measured(
-    plan: Plan,
-    claim: PublishedResult,
-    splits: Mapping[str, schemas.SplitResult],
-    breakdown: str,
-    names: Mapping[str, Sequence[str]],
-) -> tuple[float | None, bool]:
-    """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
-    groups = {}
-    for path, value in claim.at.items():
-        if path not in plan.settings:
-            group = path.partition(".")[2]
-            groups[group] = group_value(value, names.get(group, ()))
-        elif plan.settings[path] != value:
-            return None, False
-    if claim.index is not None:
-        groups[breakdown] = claim.index
-    split, _, metric = claim.metric.partition(".")
-    result = splits.get(split)
-    if result is None:
-        return None, False
-    measured = result.value(metric, groups)
-    return measured, measured is None and metric in result.metrics
 
 
 @contextmanager
@@ -166,8 +118,8 @@ def conclude(
         splits=splits,
         group_names=group_names(task),
         selection=alternatives(trainer.progress.history, metric),
-        claims=compare(plan, splits, task.breakdown, group_names(task)),
     )
+    results = results.model_copy(update={"claims": measured_claims(plan, results)})
     trainer.record.write_json(schemas.RESULTS, results)
     return replace(stopped, results=results, trained=data.trained)
 
@@ -262,9 +214,7 @@ def open_run(
     trusted = reading.read_plugins(folder, record, plugins)
     bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
     stored_format = (
-        reading.read_record(folder, schemas.VOCABULARY, InputFormat).with_tokenizers(
-            lambda path: str(folder.absolute() / path)
-        )
+        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
         if reading.has(folder, schemas.VOCABULARY)
         else None
     )

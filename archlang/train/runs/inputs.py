@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -15,10 +14,8 @@ from pydantic import Field
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
-from archlang.disk.readable import read_named
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
-from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged, join, offsets_of
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import (
@@ -32,7 +29,7 @@ from archlang.tasks.kit.task import (
     lexicons,
     marks,
 )
-from archlang.tasks.kit.tokenizer import LARGEST, token_cut
+from archlang.tasks.kit.tokenizer import token_cut
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.schemas import FileModel
 from archlang.train.runs import mistakes
@@ -48,7 +45,7 @@ Item = Any
 class FieldFormat(FileModel):
     """A field of a model: tokens with their `words`, or `size` numbers for each position. Every item of the task begins
     with `first` and ends with `last`, unless they are None. If the items are texts, `cut` and what follows are those of
-    their `Lexicon`, so that a typed text is read as training has read it; `digest` is that of the tokenizer."""
+    their `Lexicon`, so that a typed text is read as training has read it."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -60,7 +57,6 @@ class FieldFormat(FileModel):
     known: int | None = None
     also: dict[str, str] = Field(default_factory=dict)
     tokenizer: str = ""
-    digest: str = ""
 
     @staticmethod
     def of(task: Task, name: str, ragged: Ragged) -> FieldFormat:
@@ -71,38 +67,26 @@ class FieldFormat(FileModel):
         if name not in (read := lexicons(task)):
             return FieldFormat(name=name, words=words, size=size, first=first, last=last)
         lexicon = read[name]
-        path = os.path.abspath(lexicon.tokenizer) if lexicon.tokenizer else ""
         return FieldFormat(
             name=name, words=words, first=first, last=last, cut=lexicon.cut, unknown=lexicon.unknown,
-            known=lexicon.known, also=dict(lexicon.also), tokenizer=path,
-            digest=token_cut(name, path).name if path else "",
+            known=lexicon.known, also=dict(lexicon.also), tokenizer=lexicon.tokenizer,
         )  # fmt: skip
 
     @cached_property
-    def _lexicon(self) -> Lexicon:
-        return Lexicon(self.words, self.unknown, self.known, self.also, self.cut)
+    def lexicon(self) -> Lexicon:
+        return Lexicon(self.words, self.unknown, self.known, self.also, self.cut, self.tokenizer)
 
     @cached_property
     def _token_cut(self) -> TokenCut | None:
-        if not self.tokenizer:
-            return BYTE_CUT if self.cut == "bytes" else None
-        try:
-            cut = token_cut(self.name, self.tokenizer)
-        except TaskError as error:
-            raise mistakes.own_tokenizer(self.tokenizer, "is missing or cannot be read") from error
-        if cut.name != self.digest:
-            raise mistakes.own_tokenizer(self.tokenizer, "has changed")
-        return cut
-
-    def uses_tokenizer(self) -> bool:
-        """Returns whether texts are cut by a tokenizer, after comparing its file with that of training."""
-        return bool(self.tokenizer and self._token_cut)
+        if self.tokenizer:
+            return token_cut(self.name, self.tokenizer)
+        return BYTE_CUT if self.cut == "bytes" else None
 
     def join(self, words: Sequence[str]) -> str:
         """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
         if (cut := self._token_cut) is None:
             return ("" if " " in self.words else " ").join(words)
-        runs = groupby(words, self._lexicon.ids.__contains__)
+        runs = groupby(words, self.lexicon.ids.__contains__)
         return "".join(cut.decode(list(run)) if is_text else "".join(run) for is_text, run in runs)
 
     def encode(self, value: FieldValue) -> np.ndarray:
@@ -155,7 +139,7 @@ class FieldFormat(FileModel):
 
         If its task has no lexicon, words are separated by spaces, and a word that is no token is split into characters.
         If the space is a token, all characters are tokens; if tokens are bytes, so are those of the text."""
-        ids = self._lexicon.ids
+        ids = self.lexicon.ids
         tokens: list[int] = []
         if self.tokenizer and self._token_cut is not None:
             tokens = self._token_cut.encode(text).tolist()
@@ -177,7 +161,7 @@ class FieldFormat(FileModel):
         return tokens
 
     def _id(self, word: str) -> int:
-        ids = self._lexicon.ids
+        ids = self.lexicon.ids
         # A format of an earlier version does not say which token stands for unknown words.
         unknown = ids.get(UNKNOWN) if self.unknown is None else self.unknown
         if (token := ids.get(word, unknown)) is not None:
@@ -248,25 +232,11 @@ class InputFormat(FileModel):
         own = (field for field in self.fields if field.words == self.words)
         return next(own, FieldFormat(name="", words=self.words))
 
-    def with_tokenizers(self, path: Callable[[str], str]) -> InputFormat:
-        """Returns the format with `path` of the path of each tokenizer."""
-        fields = (
-            field.model_copy(update={"tokenizer": path(field.tokenizer)}) if field.tokenizer else field
-            for field in self.fields
-        )
-        return self.model_copy(update={"fields": tuple(fields)})
-
-    def tokenizer_text(self) -> str | None:
-        """Returns the text of the file of the tokenizer, which is the one of training; None if there is none."""
-        files = (read_named(field.tokenizer, LARGEST) for field in self.fields if field.uses_tokenizer())
-        return next((file.decode() for file in files), None)
-
     def bind(self, task: Task) -> Task:
         """Returns a task with this vocabulary, whatever its files hold by now."""
         if not isinstance(task, TaskWithVocabulary) or not self.fields:
             return task
-        field = self.fields[0]
-        return task.restored(field.words[: field.known], self.class_names, self.group_names)
+        return task.restored(self.fields[0].lexicon, self.class_names, self.group_names)
 
     def typed_fields(self, length: int | None = None) -> tuple[FieldFormat, ...]:
         """Returns the fields that an input must have. The last field may be an answer that the model decodes: until its

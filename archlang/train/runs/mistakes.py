@@ -99,9 +99,6 @@ searched = FolderInUse.wording(
 # Inputs of a trained model
 
 no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")
-own_tokenizer = RunError.wording(
-    "the tokenizer {path}, with which the model was trained, {fault}", "put the same `tokenizer.json` there again"
-)
 not_tokens = RunError.wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
 not_a_token_id = RunError.wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
 length_missing = RunError.wording(

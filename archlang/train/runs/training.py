@@ -28,12 +28,13 @@ from archlang.train.devices import (
     explaining_out_of_memory,
     leaving_process_group,
     make_fabric,
+    require_device,
 )
-from archlang.train.memory import Memory, size, training_memory
+from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
 from archlang.train.record.run_folder import Record, recorded_threads
-from archlang.train.refusals import is_elementwise, require_trainable
+from archlang.train.refusals import is_elementwise, uses_every_weight
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
@@ -57,7 +58,7 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     shard: bool = False,
     save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
@@ -69,19 +70,19 @@ def train(
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
-    loops keep their states only, and are computed again in the backward pass; with `shard`, each of several processes
-    holds a share of the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation,
-    and the steps or the time of `save`. A run that is stopped before its end needs only some of the `splits` of its
-    task.
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, loops keep their states only, and
+    the backward pass computes so many steps together again; with `shard`, each of several processes holds a share of
+    the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or
+    the time of `save`. A run that is stopped before its end needs only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
-    require_trainable(plan.train, precision, devices * nodes, shard=shard, graphs=graphs, remat=remat)
-    fabric = make_fabric(device, precision, devices, nodes, sharded=shard)
+    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=bool(remat))
+    leaves_weights_out = not uses_every_weight(plan.graph)
+    fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
@@ -104,7 +105,7 @@ def train(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
             compiled=compiled, remat=remat, sharded=shard, save=save,
         )  # fmt: skip
-        step = CudaGraphStep(trainer, make_capture(trainer.module, fabric.device)) if graphs else EagerStep(trainer)
+        step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track)
@@ -156,7 +157,7 @@ def require_memory(
     nodes: int = 1,
     *,
     sharded: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     length: int | None = None,
 ) -> Memory:
     """Returns what training needs on each device, with the activations of samples of `length`, or without activations.
@@ -228,7 +229,7 @@ def _train_stacked(
     begin."""
     first = plans[0]
     settings, task = make_settings(first)
-    fabric = make_fabric(device, precision)
+    fabric = make_fabric(require_device(first, device, precision), precision)
     require_memory(first, fabric.device)
     loaded = _load_data(first, settings, task)
     data = describe_data(loaded)

@@ -52,6 +52,11 @@ DECODERS = {
     "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
     "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
     "absolute positions": "z = absolute_positions(y)",
+    "reductions of the positions so far": "z = cumulative_sum(y) + cumulative_max(y) + cumulative_logsumexp(y)",
+    "states at computed places":
+        "z = gather[causal = true](y, 2 * sigmoid(linear[1](y)) * indices(y)) + gather(memory, indices(y) - 1)",
+    "reductions of rows":
+        "s = scores(y, y)\nz = y * max_keys[causal = true](s) + logsumexp_keys[causal = true](s)",
     "rotary positions": "z = rotary_positions[1, scaling = yarn, factor = 2.0, trained = 9](y)",
     "rotary positions at computed ones": "z = rotary_positions_at[1](y, cumulative_sum(sigmoid(linear[1](y))))",
     "LSTM": "z = lstm[d, layers = 2](y)",

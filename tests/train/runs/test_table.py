@@ -13,7 +13,7 @@ from archlang.train.record.reading import Timing
 from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
-from archlang.train.runs.table import TableRuns, TimeSpent, column_value, time_spent
+from archlang.train.runs.table import FinishedRun, TableRuns, TimeSpent, time_spent
 from archlang.types.statics import Symbol
 
 RESULTS = Results(
@@ -53,7 +53,7 @@ RESULTS = Results(
     ],
 )
 def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: TableColumn, value: float | None) -> None:
-    assert column_value(RESULTS, column) == value
+    assert FinishedRun(RESULTS, Path()).value(column)[0] == value
 
 
 def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:
