@@ -127,9 +127,9 @@ _SAVED_FILE = re.compile(
 )
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.DATA, schemas.VOCABULARY,
-    schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb", "report.html",
-    "inspect.html",
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.START, schemas.DATA,
+    schemas.VOCABULARY, schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb",
+    "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
