@@ -21,7 +21,7 @@ ROOT = Path(archlang.__file__).parent
 LAYERS = (
     "disk", "errors", "plugins", "syntax", "types", "resolve", "graph", "graph/passes", "elaborate", "data", "tasks",
     "plan", "editor", "backend", "compile", "contracts", "train/record", "train", "train/runs", "export", "reports",
-    "play", "api", "blocks", "cli",
+    "play", "api", "weights", "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]

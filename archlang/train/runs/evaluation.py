@@ -271,7 +271,7 @@ def trained_module(
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
-    weights = _checkpoint(folder, record, checkpoint)
+    weights = stored_weights(folder, record, checkpoint)
     with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
@@ -290,9 +290,9 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
-    """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
-    last. A saved model has one."""
+def stored_weights(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
+    """Returns the checkpoint of a step, the last one, or the best one so far, which is the last one before the first
+    evaluation. A saved model has one."""
     if reading.is_earlier(folder):
         return read_earlier(folder, record.step or 0)
     checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
