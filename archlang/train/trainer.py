@@ -133,6 +133,7 @@ class Trainer:
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
+        prepare: Callable[[Architecture], None] | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
@@ -141,7 +142,8 @@ class Trainer:
             remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
-            shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
+            shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
+            prepare: Changes the new weights."""
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -151,6 +153,8 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
+        if prepare is not None:
+            prepare(self.module)
         if compiled:
             compile_bodies(self.module)
         self.is_sharded = sharded

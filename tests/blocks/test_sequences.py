@@ -10,6 +10,7 @@ from archlang.blocks.activations import SoftmaxPositions
 from archlang.blocks.sequences import (
     Append,
     Chunks,
+    Convolve,
     CumulativeLogsumexp,
     CumulativeMax,
     CumulativeSum,
@@ -32,6 +33,7 @@ from archlang.blocks.sequences import (
     Sum,
 )
 from tests.blocks.conftest import agree
+from tests.closeness import same_gradients
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
 RAGGED_2 = torch.tensor([[True, False], [True, True], [True, False]])
@@ -239,6 +241,43 @@ def test_each_position_has_what_a_vector_takes_of_the_positions_up_to_it(
         return torch.stack([torch.stack([POOLS[pool](list(row[: i + 1])) for i in range(4)]) for row in x])
 
     agree(kind(d=3), slow, values(2, 4, 3))
+
+
+@MASKS
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dilation", "stride", "groups"), [(1, 1, 1, 1), (3, 1, 1, 2), (2, 3, 1, 1), (4, 1, 2, 4), (1, 2, 3, 2)]
+)
+def test_a_convolution_reads_positions_around_or_before_of_its_group(
+    width: int, dilation: int, stride: int, groups: int, causal: bool, mask: Tensor | None
+) -> None:
+    block = Convolve(
+        out=8, width=width, dilation=dilation, stride=stride, groups=groups, causal=causal, bias=stride > 1, d=4
+    )
+    first, before = (stride - 1, width - 1) if causal else (0, (width - 1) // 2)
+
+    def result(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        y, own = (block(x, mask_n=mask_n), mask_n) if stride == 1 else block(x, mask_n=mask_n)
+        real: Tensor = y if own is None else y.masked_fill(~own[..., None], 0.0)
+        return real
+
+    def state(states: list[Tensor], i: int) -> Tensor:
+        parts = [block.weight.new_zeros(8) if block.bias is None else block.bias]
+        for a in range(width):
+            place = i + dilation * (a - before)
+            if 0 <= place < len(states):
+                reads = states[place].chunk(groups)
+                parts.append(torch.cat([w[..., a] @ x for w, x in zip(block.weight.chunk(groups), reads, strict=True)]))
+        return torch.stack(parts).sum(0)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [[state(row, i) for i in range(first, len(row), stride)] for row in samples(x, mask_n)]
+        return batch(rows, len(range(first, 4, stride)), x.new_zeros(8) + 0 * x.sum())
+
+    block.double()
+    leaves = [block.weight] if block.bias is None else [block.weight, block.bias]
+    x = values(3, 4, 4).requires_grad_()
+    same_gradients(result(x, mask), slow(x, mask), [x, *leaves])
 
 
 def test_indices_count_and_expand_adds_an_axis() -> None:

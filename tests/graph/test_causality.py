@@ -85,6 +85,8 @@ CAUSAL = {
     "a scan over patches, written with maps": "s = mean(learned[1, d]())\n"
     "y = scan v in every[2](h) carry s { s <- tanh(v + s)\nemit s }\n"
     "a = softmax_keys[causal = true](scores(y, y))\nreturn linear[vocab](hold[2](weigh[causal = true](a, y), h))",
+    "dilated and strided convolutions": "p = convolve[d, 3, stride = 2, causal = true](h)\n"
+    "c = convolve[d, width = 2, dilation = 4, groups = 2, causal = true](h)\nreturn linear[vocab](c + hold[2](p, h))",
     "patches within a chunk": "y = scan c in chunks[4](h) {\n"
     "emit c + hold[2](cumulative_sum(every[2](c)), c) }\nreturn linear[vocab](y)",
     "groups of what was split": "k = tile_features[4](interleave[4](h))\n"
@@ -208,6 +210,7 @@ LEAKING = {
         "p = interleave[2](patches[2](h))\nreturn linear[vocab](h + gather[causal = true](p, indices(h)))",
         "x -> interleave -> gather",
     ),
+    "a convolution of positions around": ("return linear[vocab](convolve[d, width = 3](h))", "x -> convolve"),
     "all patches": ("return linear[vocab](h + attention[1](h, every[2](h)))", "attention"),
     "the first of the patches": ("return linear[vocab](h * first(every[2](h)))", "first"),
     "a chunk of patches": (

@@ -56,7 +56,7 @@ from archlang.train.record.reading import (
 from archlang.train.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
 
 # A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
+_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.START, schemas.VOCABULARY, LOCK)
 _BLOCK = 1 << 20
 # What the bits of a result may depend on. The name of the system and the number of cores are not among it.
 _COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
@@ -212,9 +212,10 @@ class Record:
         input_format: BaseModel,
         device: torch.device,
         track: Sequence[str] = (),
+        start: schemas.StartRecord | None = None,
     ) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
-        `track` are the names of its trackers.
+        `track` are the names of its trackers, and `start` the weights with which it begins.
 
         Raises:
             RunError: The folder holds another run or other files, another process uses it, or it cannot be written.
@@ -228,6 +229,7 @@ class Record:
             schemas.VERSIONS: schemas.json_text(this_process(device)),
             schemas.DATA: schemas.json_text(data),
             schemas.VOCABULARY: schemas.json_text(input_format),
+            **({} if start is None else {schemas.START: schemas.json_text(start)}),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
             schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision, track)),
