@@ -146,11 +146,6 @@ def training_loss(
     return torch.stack([loss(step) for step in steps]).mean()
 
 
-def _beside(weights: Float[Tensor, "b *n"], values: Float[Tensor, "b *k"]) -> Float[Tensor, "b *m"]:
-    """Returns weights of samples or of positions in a shape that broadcasts over values."""
-    return weights.reshape(*weights.shape, *[1] * (values.dim() - weights.dim()))
-
-
 def add_costs(
     loss: Float[Tensor, "*runs"],
     ponder: Float[Tensor, "*runs"],
@@ -185,7 +180,7 @@ def mean_loss(
     if weights is not None:
         if batch.form is Form.SPANS and weights.dim() > 1:
             raise mistakes.positions_halt_separately()
-        losses = losses * _beside(weights, losses)
+        losses = losses * weights.reshape(*weights.shape, *[1] * (losses.dim() - weights.dim()))
     if batch.form is Form.SPANS or batch.scored is None:
         return losses.mean()
     losses, scored = losses.flatten(), batch.scored.flatten()

@@ -151,7 +151,9 @@ class StackedStep:
                 raise
             raise CannotStack(first_line(error)) from error
         if random_before is not None:
-            self._draws = _has_drawn(random_before, random_state(device))
+            after = random_state(device)
+            states = ((state, after[name]) for name, state in random_before.items() if isinstance(state, Tensor))
+            self._draws = not all(torch.equal(*pair) for pair in states)
             if self._draws:
                 warnings.warn(_DRAWS_RANDOM_NUMBERS, RunWarning, stacklevel=2)
         return losses
@@ -312,7 +314,3 @@ def _gradients(value: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
 
 def _norm(tensors: Sequence[Tensor]) -> float:
     return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
-
-
-def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
-    return any(isinstance(state, Tensor) and not torch.equal(state, after[name]) for name, state in before.items())
