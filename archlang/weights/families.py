@@ -12,9 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from archlang.api.saving import without_places
+from archlang.backend.architecture import Architecture
 from archlang.elaborate.signature_check import load_file
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.errors import ProgramError
 from archlang.graph.graph import Graph
+from archlang.graph.text import print_graph
 from archlang.plan.model_graphs import model_graph
 from archlang.plan.overrides import static_from_python, static_text
 from archlang.plan.statics import model_statics
@@ -128,7 +132,6 @@ class Family:
         """Returns the config of a page with these statics."""
         config: dict[str, Any] = {
             "architectures": [self.architecture], "model_type": self.model_type, "vocab_size": vocab,
-            "dtype": "float32", **{key: values[0] for key, values in self.only.items()},
         }  # fmt: skip
         for static, key in self.statics.items():
             value = statics[static]
@@ -138,6 +141,21 @@ class Family:
             else:
                 config[key] = value
         return config
+
+    def statics_of_module(self, module: Architecture) -> dict[str, StaticValue] | None:
+        """Returns the statics of the page's model if a module is this page with a config of the family; else None."""
+        origin = module.program.origin
+        if origin is None or origin.graph.name != self.page:
+            return None
+        own = {name.removeprefix("model."): value for name, value in origin.settings.items()}
+        own = {name: value for name, value in own.items() if name in self.statics or name in self.given}
+        try:
+            statics = self.all_statics({**own, **self.given}, vocab_of(module))
+            graph = self.graph(statics, vocab_of(module))
+        except ProgramError:
+            return None
+        is_same = print_graph(without_places(graph)) == print_graph(without_places(origin.graph))
+        return statics if is_same else None
 
     def to_page(self, name: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
         """Returns the name and the value on the page of a weight in a file."""
@@ -153,6 +171,12 @@ class Family:
             if f".{own}".endswith(f".{end}"):
                 return _CHANGES[change][direction](weight, statics)
         return weight
+
+
+def vocab_of(module: Architecture) -> int:
+    """Returns the number of tokens that a module reads; 0 if its first field has numbers."""
+    first = module.program.graph.region.inputs[0].type
+    return first.dims[-1].constant or 0 if first.name == "tokens" else 0
 
 
 def _flat(config: Config, prefix: str = "") -> Iterator[tuple[str, Any]]:  # Any: JSON
