@@ -137,7 +137,7 @@ def _marks(module: Architecture) -> dict[str, Any]:  # Any: JSON
     """Returns the tokens that begin and end a text, if the task of a module names them."""
     origin = module.program.origin
     settings = origin.settings if origin is not None else {}
-    end, begin = settings.get("task.end", -1), settings.get("task.begin", -1)
+    end, begin = settings.get("task.end_token", -1), settings.get("task.begin_token", -1)
     if not isinstance(end, int) or not isinstance(begin, int) or end < 0:
         return {"bos_token_id": None, "eos_token_id": None}
     return {"bos_token_id": end if begin < 0 else begin, "eos_token_id": end}
