@@ -21,6 +21,10 @@ LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
+NEOX = {
+    "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "rotary_pct": 0.5,
+}  # fmt: skip
 CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2", GPT2),
     "gpt2_untied": ("GPT2", GPT2 | {"tie_word_embeddings": False, "n_inner": 48, "layer_norm_epsilon": 1e-3}),
@@ -29,6 +33,17 @@ CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
     "llama_biases": ("Llama", SIZES | {"attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-3}),
     "mistral": ("Mistral", SIZES | {"sliding_window": 3}),
     "qwen2": ("Qwen2", SIZES),
+    "gpt_neox": ("GPTNeoX", NEOX),
+    "gpt_neox_serial": ("GPTNeoX", NEOX | {"use_parallel_residual": False, "tie_word_embeddings": True}),
+    "olmo2": ("Olmo2", SIZES),
+    "gemma2": (
+        "Gemma2",
+        SIZES | {"head_dim": 8, "query_pre_attn_scalar": 20, "sliding_window": 3, "attn_logit_softcapping": 5.0},
+    ),
+    "gemma2_uncapped": (
+        "Gemma2",
+        SIZES | {"head_dim": 16, "attn_logit_softcapping": None, "final_logit_softcapping": None},
+    ),
     "qwen3": ("Qwen3", SIZES | {"head_dim": 16}),
 }
 
