@@ -115,6 +115,7 @@ def predict(
     ] = 0.0,
     samples: Annotated[int, typer.Option(min=1, help="Answers for each input.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
+    stop: Annotated[str, typer.Option(help="Cut a written answer before this text.")] = "",
     checkpoint: arguments.Checkpoint = None,
     device: arguments.Device = "auto",
     plugin: arguments.Plugin = None,
@@ -162,7 +163,7 @@ def predict(
             with explaining_input_format(opened):
                 predictions = predict_inputs(
                     opened.module, opened.input_format, values, opened.device, batch=batch, length=length,
-                    places=places, sampling=sampling, samples=samples, first=read,
+                    places=places, sampling=sampling, samples=samples, first=read, stop=stop,
                 )  # fmt: skip
             read += len(part)
             if as_json:

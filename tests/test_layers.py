@@ -111,7 +111,9 @@ CORE = (
 )  # fmt: skip
 BLOCKS = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
 # Names of blocks that are also words of the language or of the graph, metrics, or schedules.
-WORDS = {"constant", "exact_match", "first", "last", "mean", "sum", "chunks", "attention", "gate", "log"}
+WORDS = {
+    "constant", "exact_match", "every", "first", "hold", "last", "mean", "sum", "chunks", "attention", "gate", "log",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layer", CORE)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -14,7 +15,9 @@ from tokenizers.decoders import ByteLevel as Decoder
 from tokenizers.models import BPE as Model
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
+from torch import nn
 
+import archlang
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.ragged import Ragged
@@ -24,6 +27,7 @@ from archlang.tasks.text import Text
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import FieldFormat
 from tests.tasks.every import answers_of
+from tests.test_docs import fences
 
 POEM = "so much depends\nupon\na réd wheel 車\n" * 3
 
@@ -76,6 +80,31 @@ def test_packed_windows_have_all_documents_one_after_another(tmp_path: Path) -> 
         assert items.notes["bytes"].values.sum() == sum(map(len, found))
         read += found
     assert sorted(read) == sorted(texts)
+
+
+def test_documents_of_a_packed_window_do_not_see_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in ("one", "three", "six")))
+    texts = {"path": str(tmp_path / "a.jsonl")}
+    packed, alone = (
+        [items.inputs["x"][index].tolist() for index in range(len(items))]
+        for items in (task.generate("train", 0) for task in (Text(**texts, packed=True), Text(**texts)))
+    )
+    assert packed == [[token for tokens in alone for token in tokens]]
+    (page,) = (text for text in fences(Path("docs/data.md"), "arch") if "packed_gpt" in text)
+    (tmp_path / "page.arch").write_text(page.partition("recipe")[0])
+    torch.manual_seed(0)
+    model = archlang.load(tmp_path / "page.arch", "packed_gpt", vocab=256).double().eval()
+    nn.init.normal_(next(weight for weight in model.parameters() if weight.shape == (128, 32)))
+    with torch.no_grad():
+        together = model(torch.tensor(packed))[0]
+        torch.testing.assert_close(together, torch.cat([model(torch.tensor([tokens]))[0] for tokens in alone]))
+        # A window that begins within a document, and its continuation.
+        torch.testing.assert_close(model(torch.tensor([packed[0][2:]]))[0, 2:], together[4:])
+        begun = torch.tensor([packed[0][:7]])
+        expected = begun
+        for _ in range(3):
+            expected = torch.cat([expected, model(expected)[:, -1:].argmax(-1)], 1)
+        assert model.decode(begin=begun, limit=3).tokens.equal(expected[:, 7:])
 
 
 def test_bytes_need_one_byte_a_token(tmp_path: Path) -> None:

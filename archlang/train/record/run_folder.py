@@ -333,17 +333,13 @@ class Record:
     def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
         """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint."""
         with disk_errors_as(mistakes.not_read, self.folder), Folder.open(self.folder) as folder:
-            return {
-                name: _digest(folder, name, sizes[name])
-                for name in (schemas.METRICS,)
-                if name in sizes and folder.has_file(name)
-            }
+            name = schemas.METRICS
+            return {name: _digest(folder, name, sizes[name])} if name in sizes and folder.has_file(name) else {}
 
     def require_lines(self, sizes: Mapping[str, int], digests: Mapping[str, str], step: int) -> None:
         """Compares `metrics.jsonl` with what the checkpoint of `step` has recorded. A missing file is no error: the run
         resumes without its earlier lines. Changes nothing."""
-        current = self.digests({name: sizes.get(name, 0) for name in digests})
-        for name, digest in current.items():
+        for name, digest in self.digests({name: sizes.get(name, 0) for name in digests}).items():
             if digest != digests[name]:
                 raise mistakes.lines_differ(self.folder / name, step)
 

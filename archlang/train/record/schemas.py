@@ -308,8 +308,6 @@ class StepTiming(FileModel):
     samples_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
     tokens_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
     """of the longest field of each sample, without padding"""
-    spared: OptionalNumber
-    """share of the steps of halting loops that were not computed because samples had halted"""
     memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None
     """the largest number of bytes so far: allocated on the GPU, or of the whole process"""
     flops_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None

@@ -19,6 +19,7 @@ from archlang.errors.machine import machine_error
 from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import rebind
+from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
@@ -33,7 +34,6 @@ from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
 from archlang.train.record.run_folder import RecordWarning
 from archlang.train.runs import mistakes
-from archlang.train.runs.claims import measured_claims
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
@@ -41,6 +41,41 @@ from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
+
+
+def measure(
+    results: schemas.Results, metric: str, index: int | None, groups: Mapping[str, StaticValue]
+) -> tuple[float | None, bool]:
+    """Returns a metric of a split, such as `test.accuracy`, over the samples with these values of groups, None if it
+    was not measured; and whether its split has no such samples.
+
+    Args:
+        index: The value of the group by which the task breaks its splits down."""
+    split, _, name = metric.partition(".")
+    values = {group: group_value(value, results.group_names.get(group, ())) for group, value in groups.items()}
+    if index is not None:
+        values[results.breakdown] = index
+    measured = results.value(split, name, values)
+    return measured, measured is None and bool(values) and results.value(split, name) is not None
+
+
+def measured_claims(plan: Plan, results: schemas.Results) -> tuple[schemas.ClaimResult, ...]:
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split."""
+    claims = []
+    for claim in plan.claims:
+        groups = {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
+        is_of_point = all(plan.settings.get(path, value) == value for path, value in claim.at.items())
+        measured, has_no_group = measure(results, claim.metric, claim.index, groups) if is_of_point else (None, False)
+        index = "" if claim.index is None else f"[{claim.index}]"
+        claims.append(schemas.ClaimResult(
+            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
+            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
+            median=claim.median, has_no_group=has_no_group, text=claim.text,
+        ))  # fmt: skip
+    return tuple(claims)
 
 
 @contextmanager

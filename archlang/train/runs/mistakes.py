@@ -118,6 +118,10 @@ length_missing = RunError.wording(
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
 less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+continues_nothing = RunError.wording(
+    "the model predicts no next tokens of a text",
+    "take a run of a language model, or `predict` with samples of the task",
+)
 draws_nothing = RunError.wording(
     "nothing can be drawn: this model does not write its answers token by token",
     "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",
