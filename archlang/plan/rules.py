@@ -63,8 +63,9 @@ class TrainSettings:
         self._check_user_functions()
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
             self._check_schedule()
-        for setting in ("sign_sgd", "no_decay"):
-            self._check_instances(setting)
+        self._check_moved("sign_sgd")
+        self._check_moved("no_decay", "bias")
+        self._check_frozen()
 
     def _of(self, name: str) -> Bound:
         return self.train.statics.get(name, Bound(None, None))
@@ -114,7 +115,7 @@ class TrainSettings:
         if schedule.value == Symbol("onecycle") and not self.train.statics.keys() >= {"beta1", "beta2"}:
             self.report(mistakes.no_first_beta(self._span(schedule), self.optimizer.name))
 
-    def _check_instances(self, setting: str) -> None:
+    def _check_moved(self, setting: str, *others: str) -> None:
         """Reports names of instances that a model does not have, and an optimizer of the user's own, which moves every
         weight."""
         bound = self._of(setting)
@@ -123,11 +124,22 @@ class TrainSettings:
         if not is_shipped(self.optimizer):
             self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name, setting))
             return
-        of_weights = {"bias": None} if setting == "no_decay" else {}
-        names = of_weights | dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
-        for value in bound.value:
-            if _name(value) not in names:
-                self.report(mistakes.unknown_instance(self._span(bound), _name(value), self.model, names, setting))
+        self._require_instances(setting, bound, *others)
+
+    def _check_frozen(self) -> None:
+        bound = self._of("frozen")
+        self._require_instances("frozen", bound, "loaded")
+        names = bound.value if isinstance(bound.value, tuple) else ()
+        if Symbol("loaded") in names and not self._of("weights").value:
+            self.report(mistakes.nothing_loaded(self._span(bound)))
+
+    def _require_instances(self, setting: str, bound: Bound, *others: str) -> None:
+        """Reports names of instances that the model does not have. Paths, such as "stack.0", are not checked."""
+        names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
+        for value in bound.value if isinstance(bound.value, tuple) else ():
+            if _name(value) not in (*names, *others) and "." not in _name(value):
+                mistake = mistakes.unknown_instance(self._span(bound), _name(value), self.model, setting, names)
+                self.report(mistake)
 
 
 def _name(value: Value) -> str:

@@ -116,7 +116,9 @@ def _shipped_optimizer(
     train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], undecayed: list[nn.Parameter], precision: str
 ) -> Optimizer:
     arguments = _torch_arguments(train.statics)
-    optimizer_class = _imported(train.python)
+    module_name, _, class_name = train.python.partition(":")
+    with needs_extra("optimizers"):
+        optimizer_class = getattr(import_module(module_name), class_name)
     decayed = _without(weights, undecayed)
     groups: list[dict[str, Any]] = [  # Any: torch's options
         {"params": decayed}, {"params": _without(weights, decayed), "weight_decay": 0.0},
@@ -128,7 +130,7 @@ def _shipped_optimizer(
             own = group.pop("params")
             matrices = _without(own, _without(own, hidden_matrices(module)))
             parts.append(MuonWithAdamW(matrices, _without(own, matrices), **{**arguments, **group}))
-        return OptimizerParts(parts)
+        return parts[0] if len(parts) == 1 else OptimizerParts(parts)
     if "fused" in inspect.signature(optimizer_class).parameters:
         # torch divides no weights in its fused SGD.
         arguments["fused"] = precision != "16" and not (optimizer_class is torch.optim.SGD and is_divided(weights[0]))
@@ -148,8 +150,12 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
         raise own_class.wrong(
             "has a group of weights without `lr`", "pass `lr` among the defaults of torch's Optimizer"
         )
-    if _required(optimizer.step):
-        raise own_class.wrong("has a `step` that needs an argument", "compute each step from the gradients alone")
+    try:
+        inspect.signature(optimizer.step).bind()
+    except TypeError:
+        raise own_class.wrong(
+            "has a `step` that needs an argument", "compute each step from the gradients alone"
+        ) from None
     if fault := _why_not_stored(optimizer):
         raise own_class.wrong(
             f"has a `state_dict` that a checkpoint cannot hold ({fault})", "keep tensors, numbers and text in it"
@@ -157,12 +163,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
-
-
-def _required(function: Callable[..., object]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
 
 
 def _why_not_stored(optimizer: Optimizer) -> str:
@@ -181,13 +181,6 @@ def _why_not_stored(optimizer: Optimizer) -> str:
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
     identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
-
-
-def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
-    module_name, _, class_name = python.partition(":")
-    with needs_extra("optimizers"):
-        module = import_module(module_name)
-    return getattr(module, class_name)
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes

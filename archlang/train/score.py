@@ -110,10 +110,6 @@ class Answers:
         inside = columns < targets.offsets[items + 1][:, None] - starts
         self.predictions[(starts + columns)[inside]] = predictions[inside]
 
-    def put_losses(self, items: np.ndarray, losses: np.ndarray, counts: np.ndarray) -> None:
-        """Stores the sums of the losses of some items, and the numbers of losses."""
-        self.losses[items], self.counts[items] = losses, counts
-
     def tallies(self, task: Task, settings: Settings = NO_SETTINGS) -> dict[str, Tally]:
         """Counts every metric of the task, and those of `settings`."""
         split, tallies = self._split, dict[str, Tally]()
@@ -173,7 +169,8 @@ def evaluate(
         if needs_losses and scored is not None:
             # Summed on the host, as not every device has 64-bit floats.
             item_losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
-            answers.put_losses(items, item_losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
+            answers.losses[items] = item_losses.sum(1, dtype=np.float64)
+            answers.counts[items] = scored.sum(1).cpu().numpy()
 
     with _evaluation_mode(module, data.device), resharded(module) as units:
         measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts)
