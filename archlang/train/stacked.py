@@ -46,9 +46,9 @@ _DRAWS_RANDOM_NUMBERS = (
 class StackedStep:
     """A step of runs that begin at the same step."""
 
-    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[[nn.Module], Optimizer]) -> None:
+    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[..., Optimizer]) -> None:
         """Stacks the weights of the runs; before they begin or resume. `make_optimizer` makes the optimizer of a
-        module.
+        module, whose weights are `named`.
 
         Raises:
             CannotStack: the runs cannot be computed together; their folders are unchanged."""
@@ -70,7 +70,7 @@ class StackedStep:
             if not is_out_of_memory(error):
                 raise
             raise CannotStack("there is not enough memory for the weights of all seeds") from error
-        self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()))
+        self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()), named=self._weights)
         # Whether training draws random numbers; None before the first step.
         self._draws: bool | None = None
         # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
