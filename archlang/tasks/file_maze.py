@@ -1,9 +1,6 @@
 """Draw the path from the start to the goal of the mazes in a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "train.csv"
+>>> path = getfixture("tmp_path") / "train.csv"
 >>> _ = path.write_text("source,question,answer\\nmine,S ##  ##G,So##oo##G\\n")
 >>> task = FileMaze(path=str(path), train_size=1, shuffles=True)
 >>> train = task.generate("train", seed=0)
@@ -15,7 +12,6 @@ S.# So#
 #.G #oG
 ..# oo#
 S## S##
->>> folder.cleanup()
 """
 
 from math import isqrt

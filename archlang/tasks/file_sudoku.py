@@ -1,9 +1,6 @@
 """Fill the blank cells of the Sudoku puzzles in a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "train.csv"
+>>> path = getfixture("tmp_path") / "train.csv"
 >>> solution = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
 >>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
@@ -12,7 +9,6 @@
 ('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
 >>> task.spell(train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
 ('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping

@@ -120,7 +120,9 @@ _PARTS = (
 )  # fmt: skip
 
 
-_LIBRARY = "archlang."
+def is_shipped(task: Task) -> bool:
+    """Returns whether the class of a task is one of archlang's."""
+    return type(task).__module__.startswith("archlang.")
 
 
 def checked(name: str, task: Task, split: str, generated: Split) -> Split:
@@ -128,7 +130,7 @@ def checked(name: str, task: Task, split: str, generated: Split) -> Split:
 
     Raises:
         TaskError: a class of the user's own has generated something else."""
-    if not type(task).__module__.startswith(_LIBRARY):
+    if not is_shipped(task):
         for fault in _faults(task, generated):
             raise mistakes.wrong_split(f"{type(task).__name__}.generate", name, split, fault)
     return generated

@@ -412,23 +412,12 @@ def _check_columns(task: str, path: str, number: int, names: Sequence[str], colu
 def _jsonl(path: str, lines: Iterator[tuple[int, str]]) -> Records:
     for number, line in lines:
         try:
-            record = json.loads(line, object_pairs_hook=_object, parse_constant=int)  # NaN raises ValueError
+            record = json.loads(line, parse_constant=int)  # NaN raises ValueError
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise mistakes.bad_line(number, path, "expected a JSON object, with each name once")
+            raise mistakes.bad_line(number, path, "expected a JSON object")
         yield number, record
-
-
-def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Returns a JSON object.
-
-    Raises:
-        ValueError: it has a name twice."""
-    item = dict(pairs)
-    if len(item) < len(pairs):
-        raise ValueError
-    return item
 
 
 def _cell(task: str, path: str, number: int, record: Mapping[str, object], column: str) -> Cell:
