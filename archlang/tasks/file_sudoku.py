@@ -5,9 +5,9 @@
 >>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
 >>> train = task.generate("train", seed=0)
->>> task.spell(train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
+>>> task.spell(train.inputs["x"][0][36:45]), task.spell(train.targets[0][36:45] + 1)
 ('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
->>> task.spell(train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
+>>> task.spell(train.inputs["x"][1][36:45]), task.spell(train.targets[1][36:45] + 1)
 ('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
 """
 
@@ -20,10 +20,7 @@ from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import spell
-from archlang.tasks.sudoku import puzzle_split, shuffle, spell_solution
-
-__all__ = ["FileSudoku", "spell", "spell_solution"]
+from archlang.tasks.sudoku import puzzle_split, shuffle
 
 _SIDE = 9
 _RATINGS = 10
