@@ -82,6 +82,7 @@ class Bench:
     alone: Path
     """where runs without a fault are kept for other cells"""
     devices: int = 1
+    nodes: int = 1
     environment: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,6 +102,7 @@ class Bench:
             python += ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
             return [*python, "archlang", "train", "tiny.arch", "--out", "runs/run", *own]
         own += ["--out", "runs", "--workers", "1", "--devices", str(self.devices), *ENGINES[self.engine]]
+        own += ["--engine-option", f"nodes={self.nodes}"] * (self.nodes > 1)
         return [*python, "archlang", verb, "tiny.arch", *(["--seeds", "1"] * (verb == "table")), *own]
 
     def start(self, command: list[str]) -> subprocess.Popen[str]:
@@ -127,7 +129,7 @@ class Bench:
 
     @property
     def processes(self) -> int:
-        return 2 if self.engine == "torchrun" else self.devices
+        return 2 if self.engine == "torchrun" else self.devices * self.nodes
 
     @property
     def sets(self) -> list[str]:
@@ -155,8 +157,11 @@ class Bench:
         raise AssertionError("no run has a checkpoint")
 
     def other_rank(self, rank: int) -> int:
-        """The process beside that of rank 0."""
+        """The process beside that of rank 0, on the same node or another one."""
         parent = _parent(rank)
+        if self.nodes > 1:
+            (tasks,) = self.folder.glob("slurm/*.tasks")
+            (parent,) = {int(task) for task in tasks.read_text().split()} - {parent}
         text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
         ranks = [child for child in map(int, text.split()) if "resource_tracker" not in _command_line(child)]
         (other,) = set(ranks) - {rank}
@@ -241,6 +246,11 @@ def dead_rank(bench: Bench) -> Outcome:
     return _harmed(bench, signal.SIGKILL, lambda _, trainer: bench.other_rank(trainer))
 
 
+def dead_node(bench: Bench) -> Outcome:
+    bench.nodes = 2
+    return _harmed(bench, signal.SIGKILL, lambda _, trainer: bench.other_rank(trainer))
+
+
 def long_evaluation(bench: Bench) -> Outcome:
     bench.devices = 2
     code, printed = bench.run(bench.command("table", *LONG_EVALUATION))
@@ -279,11 +289,18 @@ FAULTS: dict[str, Callable[[Bench], Outcome]] = {
     "time limit": time_limit,
     "dead worker": dead_worker,
     "dead rank": dead_rank,
+    "dead node": dead_node,
     "long evaluation": long_evaluation,
     "viewer": viewer,
     "second table": second_table,
 }
-CELLS = [(engine, fault) for engine in ENGINES for fault in FAULTS if (engine, fault) != ("torchrun", "dead worker")]
+# A run spans nodes by SLURM alone.
+CELLS = [
+    (engine, fault)
+    for engine in ENGINES
+    for fault in FAULTS
+    if (engine, fault) != ("torchrun", "dead worker") and (engine == "submitit, SLURM" or fault != "dead node")
+]
 
 
 def main() -> None:

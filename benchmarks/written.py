@@ -33,6 +33,7 @@ RECURRENCES = {
     "gated linear attention": "decaying[decays = d]",
     "Mamba-2": "decaying",
     "RWKV-7": "two_vectors",
+    "KDA": "kimi_delta",
 }
 # Recurrences that the library has no block for.
 WITHOUT_BLOCK = {"mLSTM": "mlstm", "DeltaProduct": "delta_product"}

@@ -88,7 +88,8 @@ class OuterSum(Weightless):
     def forward(
         self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        return heads_last(a.transpose(1, 2)[..., None] + b.transpose(1, 2)[:, :, None])
+        # Of each head, the numbers of the columns are contiguous, as the sums are.
+        return heads_last(a.transpose(1, 2)[..., None] + b.transpose(1, 2).contiguous()[:, :, None])
 
 
 class SoftmaxKeys(Weightless):
@@ -198,8 +199,10 @@ class Weigh(Weightless):
             a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
             return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
 
-        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf.
-        if is_faster_plainly(query, m) or (bias is not None and bias.requires_grad and not bias.is_cuda):
+        # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf. Without
+        # derivatives, products and a softmax take less time than the kernel with a bias.
+        is_plain_bias = bias is not None and not bias.is_cuda and (bias.requires_grad or not query.requires_grad)
+        if is_faster_plainly(query, m) or is_plain_bias:
             return plainly()
         value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
         query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
@@ -384,8 +387,15 @@ class RelativeBias(nn.Module):
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        places = backward_distances(q, k, first_row).clamp(-self.span, self.span) + self.span
-        return heads_last(self.bias.to(q.dtype).T[:, places].expand(q.shape[0], -1, -1, -1))
+        n, m = q.shape[1], k.shape[1]
+        width = n + m
+        # Each row is the one before it, moved by a column: one line of n + m + 1 entries, repeated without a gap and
+        # cut to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
+        columns = torch.arange(width + 1, device=q.device)
+        distances = first_row - columns + (columns >= m) * (width + 1)
+        line = self.bias.to(q.dtype).T[:, distances.clamp(-self.span, self.span) + self.span]
+        rows = line[:, None].expand(-1, n, -1).flatten(1)[:, : n * width].reshape(len(line), n, width)
+        return heads_last(rows[..., :m].expand(q.shape[0], -1, -1, -1))
 
 
 class Interpolate(Weightless):

@@ -1,8 +1,9 @@
 """Positions of sequences: reductions that ignore padding, selections, moves, and chunks."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
@@ -94,10 +95,7 @@ class Shift(Weightless):
         return torch.cat((real_only(x, mask_n), zeros), 1)[:, -self.by :]
 
     def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        before = cache.tensors.get("before", x.new_zeros(x.shape[0], self.by, x.shape[2]))
-        states = torch.cat((before, x), 1)
-        cache.tensors["before"] = states[:, x.shape[1] :]
-        return states[:, : x.shape[1]]
+        return cache.with_last(self.by, x)[:, : x.shape[1]]
 
 
 class Slice(Weightless):
@@ -146,6 +144,105 @@ class Pad(Weightless):
             return y, None
         place = torch.arange(n + self.before + self.after, device=x.device)
         return y, place < mask_n.sum(1, keepdim=True) + self.before + self.after
+
+
+class Groups(Weightless):
+    """A block of groups of k adjacent positions."""
+
+    k: int
+
+    def whole(
+        self, x: Float[Tensor, "b n d"], mask_n: MaskN, first: int = 0
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        """Returns the features of each whole group, from its position `first` on, and the mask of the groups."""
+        b, n, d = x.shape
+        if not is_exporting() or _is_always_whole(n, self.k):
+            y = x[:, : n // self.k * self.k].reshape(b, n // self.k, self.k, d)[:, :, first:].flatten(2)
+            return y, None if mask_n is None else mask_n[:, self.k - 1 :: self.k]
+        # With two groups of padding: torch compiles a number of them below two as a constant.
+        ends = self.k * torch.arange(1, n // self.k + 3, device=x.device)
+        place = ends[:, None] + torch.arange(first - self.k, 0, device=x.device)
+        count = n if mask_n is None else mask_n.sum(1, keepdim=True)
+        return x[:, place.clamp(max=n - 1)].flatten(2), (ends <= count).expand(b, -1)
+
+
+def _is_always_whole(n: int, k: int) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes half a second
+
+    return statically_known_true(n % k == 0)
+
+
+class Patches(Groups):
+    """y_j = [x_{kj}; …; x_{kj+k-1}], of whole groups
+
+    Yu et al., "MEGABYTE: predicting million-byte sequences with multiscale transformers", 2023, section 2.2."""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n)
+
+
+class Every(Groups):
+    """y_j = x_{kj+k-1}, of whole groups"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n, self.k - 1)
+
+
+class Interleave(Groups):
+    """y_{ki+c} = the c-th of k groups of the features of x_i"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        b, n, d = x.shape
+        y = x.reshape(b, n * self.k, d // self.k)
+        return y, None if mask_n is None else mask_n.repeat_interleave(self.k, 1)
+
+
+class Hold(Groups):
+    """y_i = x_{⌊(i + 1) / k⌋ - 1}, zeros where x has no such position"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], like: Float[Tensor, "b m e"], *, mask_n: MaskN = None, **_: Mask
+    ) -> Float[Tensor, "b m d"]:
+        ended = torch.arange(1, like.shape[1] + 1, device=x.device) // self.k
+        return states_at(real_only(x, mask_n), (ended - 1).expand(x.shape[0], -1))
+
+
+class Convolve(nn.Conv1d):
+    """y_i = b + Σ_a W_a x_{i + dilation (a - before)},    before = width - 1 if `causal`, else ⌊(width - 1) / 2⌋
+
+    van den Oord et al., "WaveNet: a generative model for raw audio", 2016, section 2.1."""
+
+    def __init__(
+        self, *, out: int, width: int, dilation: int, stride: int, groups: int, causal: bool, bias: bool, d: int
+    ) -> None:
+        super().__init__(d, out, width, stride=stride, dilation=dilation, groups=groups, bias=bias)
+        self.causal = causal
+        self.reach = (width - 1) * dilation
+        self.before = self.reach if causal else (width - 1) // 2 * dilation
+
+    def forward(  # type: ignore[override]  # a block returns the mask of a length of its own
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> Float[Tensor, "b _m out"] | tuple[Float[Tensor, "b _m out"], Bool[Tensor, "b _m"] | None]:
+        (stride,) = self.stride
+        y = self._of_padded(real_only(x, mask_n), self.before, self.reach - self.before)
+        first = stride - 1 if self.causal else 0
+        return y if stride == 1 else (y, None if mask_n is None else mask_n[:, first::stride])
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n out"]:
+        return self._of_padded(cache.with_last(self.reach, x), 0, 0)
+
+    def _of_padded(self, x: Float[Tensor, "b n d"], before: int, after: int) -> Float[Tensor, "b _m out"]:
+        """Returns the result of states and of zeros around them."""
+        (stride,) = self.stride
+        # One result more, because torch convolves no empty sequence. The first end is that of a group.
+        padded = F.pad(x, (0, 0, before - (stride - 1 if self.causal else 0), after + stride))
+        return super().forward(padded.transpose(1, 2))[..., :-1].transpose(1, 2)
 
 
 class Expand(Weightless):

@@ -156,7 +156,8 @@ EngineOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--engine-option",
-        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`.",
+        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`, "
+        "and `nodes` a run.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]

@@ -23,7 +23,6 @@ from archlang.cli.arguments import (
     save_interval,
 )
 from archlang.cli.data import ask_for
-from archlang.cli.main import MACHINE, MISTAKE
 from archlang.cli.table_previews import RUNS, duration
 from archlang.errors.names import did_you_mean
 
@@ -106,8 +105,8 @@ def table(
     if name is not None and (name.endswith(".arch") or "/" in name):
         remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
-    if together and devices > 1:
-        console.fail("`--together` and `--devices` exclude each other", "use one of them", code=2)
+    if together and (devices > 1 or "nodes" in parse_sets(options)):
+        console.fail("`--together` and several devices or nodes exclude each other", "use one of them", code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
@@ -200,7 +199,7 @@ def _run(
             if run.is_elsewhere:
                 terminal.print(f"running in another process: {run.point.name}")
             elif run.error:
-                codes.add(MACHINE if run.is_of_machine else MISTAKE)
+                codes.add(71 if run.is_of_machine else 1)
                 terminal.print(f"failed: {run.point.name}: {run.error}")
             stopped += not run.error and run.stopped
             is_done = not run.error and not run.stopped
@@ -233,7 +232,7 @@ class RunsDisplay:
 def _show_results(
     runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
 ) -> None:
-    from archlang.reports.files import write_file
+    from archlang.reports.pages import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
@@ -330,7 +329,7 @@ def tune(
     elif not (stop.asked or is_over or unfinished):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
     if stop.asked or lost:
-        raise typer.Exit(stop.exit_code if stop.asked else MACHINE)
+        raise typer.Exit(stop.exit_code if stop.asked else 71)
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -30,6 +31,10 @@ def train(
     sets: arguments.Sets = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Short for `--set train.steps=N`.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--from", help="A run or a saved model to begin with: short for the setting `weights`."),
+    ] = None,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
     devices: Annotated[int | None, typer.Option(min=1, help="Processes on this machine, one for each device.")] = None,
@@ -83,7 +88,7 @@ def train(
         amount = "and none is given" if file is None else "not both"
         console.fail(f"name a program or `--resume FOLDER`, {amount}", "see `archlang train --help`", code=2)
     if resume is not None:
-        if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
+        if recipe or sets or weights or steps is not None or seed is not None or out is not None or precision != "32":
             message = "a resumed run keeps its settings: name no recipe, setting, precision or folder with `--resume`"
             console.fail(message, "leave the others out; to train with other settings, name the program", code=2)
         from archlang.train.record.reading import read_plan
@@ -94,6 +99,7 @@ def train(
         assert file is not None
         settings = parse_sets(sets) | ({} if steps is None else {"train.steps": str(steps)})
         settings |= {} if seed is None else {"seed": str(seed)}
+        settings |= {} if weights is None else {"train.weights": json.dumps(str(weights), ensure_ascii=False)}
         plan = plan_recipe(file, recipe, settings, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 

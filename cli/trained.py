@@ -296,6 +296,31 @@ def _print_inspection(inspection: Inspection) -> None:
         console.out.print(f"step {number}: {', '.join(facts)}")
 
 
+def import_model(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder with config.json and model.safetensors, or its shards.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.", show_default=False)],
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Read a model of Hugging Face: write its page, with its numbers, and its weights as a saved model.
+
+    The page is `recipe.arch` in the folder. `archlang predict` and `archlang eval` take the folder, and so does
+    `archlang.load` in Python. Nothing is fetched, and no code of the folder runs.
+
+    Example: archlang import ~/models/gpt2 -o gpt2
+    """
+    from archlang.weights.importing import import_folder
+
+    with console.plain_warnings():
+        module = import_folder(folder, out)
+    name, count = module.program.graph.name, sum(weight.numel() for weight in module.parameters())
+    if as_json:
+        console.out.write_json({"model": name, "folder": str(out), "parameters": count})
+        return
+    console.out.print(f"wrote {out}: the page `{name}`, with {count:,} weights")
+
+
 def export(
     source: Annotated[Path, program_argument("A run folder, a saved model, or a program.", "RUN|FILE")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],

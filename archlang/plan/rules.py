@@ -64,6 +64,7 @@ class TrainSettings:
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
             self._check_schedule()
         self._check_sign_sgd()
+        self._check_frozen()
 
     def _of(self, name: str) -> Bound:
         return self.train.statics.get(name, Bound(None, None))
@@ -122,10 +123,22 @@ class TrainSettings:
         if not is_shipped(self.optimizer):
             self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name))
             return
+        self._require_instances("sign_sgd", bound)
+
+    def _check_frozen(self) -> None:
+        bound = self._of("frozen")
+        self._require_instances("frozen", bound, "loaded")
+        names = bound.value if isinstance(bound.value, tuple) else ()
+        if Symbol("loaded") in names and not self._of("weights").value:
+            self.report(mistakes.nothing_loaded(self._span(bound)))
+
+    def _require_instances(self, setting: str, bound: Bound, *others: str) -> None:
+        """Reports names of instances that the model does not have. Paths, such as "stack.0", are not checked."""
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
-        for value in bound.value:
-            if _name(value) not in names:
-                self.report(mistakes.unknown_instance(self._span(bound), _name(value), self.model, names))
+        for value in bound.value if isinstance(bound.value, tuple) else ():
+            if _name(value) not in (*names, *others) and "." not in _name(value):
+                mistake = mistakes.unknown_instance(self._span(bound), _name(value), self.model, setting, names)
+                self.report(mistake)
 
 
 def _name(value: Value) -> str:

@@ -17,8 +17,8 @@ from rich.text import Text
 from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
 from archlang.plan.plan import TableColumn, TableRow
+from archlang.reports.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
-from archlang.train.runs.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.train.runs.progress import TextTable
 from archlang.train.runs.table import CellResult, TimeSpent
 

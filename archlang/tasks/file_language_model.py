@@ -33,7 +33,12 @@ class FileLanguageModel(TextFileTask):
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
+    def _ends(self) -> tuple[int, int]:
+        """Returns the tokens before and after a text."""
+        return self.words + 2, self.words + 1
+
     def encode(self, rows: Rows, *columns: Ragged) -> Split:
         (texts,) = columns
-        targets = append(texts, self.words + 1)
-        return Split({"x": shift(targets, self.words + 2)}, targets, groups={"length": texts.lengths})
+        begin, end = self._ends()
+        targets = append(texts, end)
+        return Split({"x": shift(targets, begin)}, targets, groups={"length": texts.lengths})

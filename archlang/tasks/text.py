@@ -36,6 +36,8 @@ class Text(FileLanguageModel):
     stride: int
     packed: bool
     tokenizer: str
+    begin: int
+    end: int
 
     version = 2
     header, group = True, "none"
@@ -102,7 +104,15 @@ class Text(FileLanguageModel):
         lexicon = super()._lexicon(words)
         if not self._tokenizer:
             return lexicon
-        return replace(lexicon, cut="words", unknown=None, tokenizer=self._tokenizer)
+        texts = lexicon.texts if self.end < 0 else lexicon.texts[: self.words]
+        return replace(lexicon, texts=texts, cut="words", unknown=None, tokenizer=self._tokenizer)
+
+    def _ends(self) -> tuple[int, int]:
+        return super()._ends() if self.end < 0 else (self.end if self.begin < 0 else self.begin, self.end)
+
+    @property
+    def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
+        return {"x": (self.vocabulary[self._ends()[0]], None)}
 
     def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
         task = copy(self)

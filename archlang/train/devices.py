@@ -35,11 +35,14 @@ def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator
     """Returns the state of every generator, as plain tensors and numbers."""
     version, internal, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    if device.type == "mps":
+        on_device = torch.mps.get_rng_state()
     return {
         "python": [version, list(internal), gauss],
         "numpy": [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
         "torch": torch.get_rng_state(),
-        device.type: _device_state(device),
+        device.type: on_device,
     }
 
 
@@ -57,21 +60,13 @@ def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None
             raise ValueError("the numbers of numpy's generator are out of range")
         np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
         torch.set_rng_state(state["torch"])
-        device_state = state.get(device.type)
-        if device_state is not None and device.type == "cuda":
-            torch.cuda.set_rng_state(device_state, device)
-        elif device_state is not None and device.type == "mps":
-            torch.mps.set_rng_state(device_state)
+        if (on_device := state.get(device.type)) is not None:
+            if device.type == "mps":
+                torch.mps.set_rng_state(on_device)
+            else:
+                torch.cuda.set_rng_state(on_device, device)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
         raise ValueError(f"the state of the random generators: {error}") from error
-
-
-def _device_state(device: torch.device) -> torch.Tensor | None:
-    if device.type == "cuda":
-        return torch.cuda.get_rng_state(device)
-    if device.type == "mps":
-        return torch.mps.get_rng_state()
-    return None
 
 
 @contextmanager

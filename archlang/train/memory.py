@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
+from archlang.graph.decoding import decoding_state
 from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Halting, OwnWeights, Repeat, step_limit
 from archlang.graph.prune import normalize
 from archlang.graph.summary import Summary, summarize, weights
 from archlang.plan.plan import Plan
+from archlang.tasks.kit.make_task import is_own, unchecked_task
+from archlang.tasks.kit.task import DecodableTask
 from archlang.train.refusals import refusal
 from archlang.types import Dim
 
@@ -24,7 +27,7 @@ MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, 
 @dataclass(frozen=True)
 class Memory:
     """Bytes on one device at the peak of a training step. `gathered` are the weights and gradients of other devices
-    that a sharded model has at a time, and `evaluation` the weights that it has in an evaluation."""
+    that a sharded model has at a time, and `evaluation` the weights that it has while it writes answers."""
 
     weights: int
     gradients: int
@@ -77,7 +80,7 @@ def training_memory(
     return Memory(
         share + ceil(at_test / devices), share, moments * share, activations,
         # With a step of a stack, the next one is gathered; the gradients of one are divided at a time.
-        gathered=2 * root + 3 * largest, evaluation=at_test or all_weights,
+        gathered=2 * root + 3 * largest, evaluation=(at_test or all_weights) if _writes_answers(plan) else 0,
     )  # fmt: skip
 
 
@@ -89,6 +92,14 @@ def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: Remat = 0
         if refusal(plan, count=devices, shard=True) is None:
             needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
     return needs
+
+
+def _writes_answers(plan: Plan) -> bool:
+    """Whether an evaluation may write answers token by token, as processes do at different speeds."""
+    if decoding_state(plan.at_test) is None:
+        return False
+    task = plan.task
+    return not is_own(task.python) or isinstance(unchecked_task(task.name, task.python, task.statics), DecodableTask)
 
 
 def _samples_at_a_time(plan: Plan, length: int, devices: int) -> int:

@@ -39,14 +39,11 @@ not_captured = RunError.wording(
 not_compiled = RunError.wording(
     "torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler"
 )
-
-
-def out_of_memory(device: str, batch: int) -> RunMachineError:
-    message = f"`{device}` has not enough memory for a step with a batch of {batch}"
-    lower = "`train.batch`, or the sizes of the model" if batch > 1 else "the sizes or lengths of the model"
-    lower = f"pass `--remat auto`, which keeps less until the backward pass, or lower {lower}"
-    return RunMachineError(message, lower)
-
+out_of_memory = RunMachineError.wording(
+    "`{device}` has not enough memory for a step with a batch of {batch}",
+    "pass `--remat auto`, which keeps less until the backward pass, or lower `train.batch`, or the sizes or lengths of "
+    "the model",
+)
 
 # Losses
 

@@ -102,7 +102,9 @@ def make_optimizer(
 
 def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
     arguments = _torch_arguments(train.statics)
-    optimizer_class = _imported(train.python)
+    module_name, _, class_name = train.python.partition(":")
+    with needs_extra("optimizers"):
+        optimizer_class = getattr(import_module(module_name), class_name)
     if optimizer_class is MuonWithAdamW:
         matrices = _without(weights, _without(weights, hidden_matrices(module)))
         return MuonWithAdamW(matrices, _without(weights, matrices), **arguments)
@@ -125,8 +127,12 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
         raise own_class.wrong(
             "has a group of weights without `lr`", "pass `lr` among the defaults of torch's Optimizer"
         )
-    if _required(optimizer.step):
-        raise own_class.wrong("has a `step` that needs an argument", "compute each step from the gradients alone")
+    try:
+        inspect.signature(optimizer.step).bind()
+    except TypeError:
+        raise own_class.wrong(
+            "has a `step` that needs an argument", "compute each step from the gradients alone"
+        ) from None
     if fault := _why_not_stored(optimizer):
         raise own_class.wrong(
             f"has a `state_dict` that a checkpoint cannot hold ({fault})", "keep tensors, numbers and text in it"
@@ -134,12 +140,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
-
-
-def _required(function: Callable[..., object]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
 
 
 def _why_not_stored(optimizer: Optimizer) -> str:
@@ -158,13 +158,6 @@ def _why_not_stored(optimizer: Optimizer) -> str:
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
     identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
-
-
-def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
-    module_name, _, class_name = python.partition(":")
-    with needs_extra("optimizers"):
-        module = import_module(module_name)
-    return getattr(module, class_name)
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes

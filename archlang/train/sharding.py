@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -55,15 +56,27 @@ def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tu
 
 
 @contextmanager
-def gathered(module: nn.Module) -> Iterator[None]:
-    """Inside, every process has all weights of a module that `shard` has divided: its calls need no other process."""
+def resharded(module: nn.Module) -> Iterator[list[Any]]:  # Any: torch's FSDPModule
+    """Afterwards each process has its rows alone of a module that `shard` has divided: without a backward pass, the
+    weights that were gathered for the whole call stay. Yields the parts that are gathered at a time; none of a module
+    that is not divided."""
     units = [part for part in module.modules() if hasattr(part, "unshard")]
-    for unit in units:
-        unit.set_reshard_after_forward(False, recurse=False)  # type: ignore[operator]  # of torch's FSDPModule
-        unit.unshard()  # type: ignore[operator]
     try:
-        yield
+        yield units
     finally:
         for unit in units:
-            unit.set_reshard_after_forward(unit is not module, recurse=False)  # type: ignore[operator]
-            unit.reshard()  # type: ignore[operator]
+            unit.reshard()  # type: ignore[operator]  # as above
+
+
+@contextmanager
+def gathered(module: nn.Module) -> Iterator[None]:
+    """Inside, every process has all weights of a module that `shard` has divided: its calls need no other process."""
+    with resharded(module) as units:
+        for unit in units:
+            unit.set_reshard_after_forward(False, recurse=False)
+            unit.unshard()
+        try:
+            yield
+        finally:
+            for unit in units:
+                unit.set_reshard_after_forward(unit is not module, recurse=False)

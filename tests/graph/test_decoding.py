@@ -30,6 +30,7 @@ ROWS = [
     ("y = norm(h) + linear[d](h)", "0"),
     ("y = cumulative_sum(h) + shift[3](h)", "32"),
     ("y = gather[causal = true](h, linear[1](h))", "8*n"),
+    ("y = convolve[d, width = 3, dilation = 2, causal = true](h)", "32"),
     ("y = cumulative_max(h) + cumulative_logsumexp(h)", "16"),
     (PROJECTED + "y = linear_attention[heads = 2](q, k, h, g)", "32"),
     (PROJECTED + "y = linear_attention_by_position[heads = 2](q, k, h, g, constant[d / 2, d]())", "32"),

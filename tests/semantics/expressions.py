@@ -177,7 +177,12 @@ class Expressions:
         """The largest of some features, with a gradient or without."""
         source = self.data(kind, depth)
         if self.chance.happens(0.5):
-            part = self.chance.choice(("slice_features[1, 2]", "repeat_features[2]", "tile_features[2]"))
+            if self.chance.happens(0.3):
+                weights = f"linear[2]({source.text}) + first(head_columns[2](identity[2]()))"
+                return Value(f"linear[{kind.width}](mix_groups[1]({source.text}, {weights}))", kind, source.free)
+            part = self.chance.choice(
+                ("slice_features[1, 2]", "repeat_features[2]", "tile_features[2]", "transpose_features[1]")
+            )
             return Value(f"linear[{kind.width}]({part}({source.text}))", kind, source.free)
         statics = self.chance.choice(("1", "2", "2, straight_through = true"))
         return Value(f"linear[{kind.width}](top_k[{statics}](linear[3]({source.text})))", kind, source.free)
@@ -290,6 +295,10 @@ class Expressions:
             f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
             f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
+            f"hold[2](shift(linear[{width}](patches[2]({x}))), {key})",
+            f"hold[3](every[3](cumulative_sum({x})), {key})",
+            f"convolve[{width}, 2, dilation = 2, causal = {'true' if self.style.causal else 'false'}]({x})",
+            f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
         return Value(self.chance.choice(options), kind)
 

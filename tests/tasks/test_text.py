@@ -20,6 +20,7 @@ from torch import nn
 import archlang
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import digest
 from archlang.tasks.kit.tokenizer import token_cut, trained_tokenizer
 from archlang.tasks.text import Text
@@ -290,6 +291,22 @@ def test_a_run_keeps_its_bpe_whatever_its_files_hold_by_now(tmp_path: Path) -> N
     assert restored.vocabulary == task.vocabulary
     assert documents(restored) == [[*field.encode("other words entirely")[1:], 301]]
     assert field.join([*map(task.vocabulary.__getitem__, field.encode(POEM)[1:])]) == POEM
+
+
+def test_the_marks_of_a_model_of_others_are_tokens_of_its_tokenizer(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    ids, size = tokenizer.encode(POEM).ids, tokenizer.get_vocab_size()
+    for begin, first in ((3, 3), (-1, 7)):
+        task = Text(
+            path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=size, begin=begin, end=7,
+            length=999,
+        )  # fmt: skip
+        items = task.generate("train", 0)
+        assert isinstance(items.targets, Ragged)
+        assert items.inputs["x"].values.tolist() == [first, *ids]
+        assert items.targets.values.tolist() == [*ids, 7]
+        assert len(task.vocabulary) == size
+        assert FieldFormat.of(task, "x", items.inputs["x"]).encode(POEM).tolist() == [first, *ids]
 
 
 def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -204,9 +204,8 @@ def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> Non
     assert_same_curve(tmp_path / "run", alone / "run")
 
 
-@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_other(
-    alone: Path, tmp_path: Path, trains: bool
+    alone: Path, tmp_path: Path
 ) -> None:
     results = []
     for devices in ("1", "2"):
@@ -214,13 +213,9 @@ def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_ot
         shutil.copytree(alone, folder)
         (folder / "slow.py").write_text(SLOW)
         (folder / "run" / "results.json").unlink()
-        if trains:
-            shutil.rmtree(folder / "run" / "checkpoints" / "step-00000008")
         run([sys.executable, "slow.py", "train", "--resume", "run", "--device", "cpu", "--devices", devices], folder)
         results.append((folder / "run" / "results.json").read_text())
-    one, two = (json.loads(text)["splits"]["test"] for text in results)
-    assert (one["items"], one["loss"]) == (two["items"], pytest.approx(two["loss"], rel=1e-4))
-    assert trains or results[0] == results[1]
+    assert results[0] == results[1]
 
 
 def train_with_signal(folder: Path, number: signal.Signals) -> tuple[int, str]:

@@ -362,7 +362,7 @@ def test_runs_without_a_common_step_train_one_after_another(program: Program, tm
 @pytest.mark.parametrize(
     ("sets", "why"),
     [
-        ({"model": "balanced"}, "depends on how far a batch is padded"),
+        ({"model": "balanced"}, "a result depends on padding"),
         ({"model": "plain", "train.batch_of": "tokens"}, "a batch is a number of tokens"),
     ],
 )
@@ -379,11 +379,8 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda x: x.sum().item(), "its code branches on the value of a tensor"),
-        (
-            lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True),
-            "cannot stack models with `gru`",
-        ),
+        (lambda x: x.sum().item(), "\\.item\\(\\)"),
+        (lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True), "gru"),
         (lambda x: x[7:].sum(1)[9], "index 9 is out of bounds"),
     ],
     ids=["an item is read", "an operation is missing", "an error"],

@@ -292,9 +292,8 @@ class Halting(Loop):
     result beside them, of which the loop's is that of the last accepted step, or of the first if none is accepted.
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
-    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result;
-    `computed` counts the steps of samples that the loop computed, and `masked` those that it would have computed
-    otherwise. `watch` is called with the tally of the full batch after each step."""
+    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
+    `watch` is called with the tally of the full batch after each step."""
 
     path: str
     limit: int
@@ -308,8 +307,6 @@ class Halting(Loop):
     step_results: StepResults | None = None
     compact: bool = False
     watch: Callable[[Tally], None] | None = None
-    computed: int = 0
-    masked: int = 0
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -337,8 +334,6 @@ class Halting(Loop):
             self.step_results.values.clear()
         for step in range(self.limit):
             states[halted] = tally.state
-            self.computed += len(tally.state)
-            self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import partial
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -17,21 +18,23 @@ from archlang.backend.runtime.result_check import ResultCheck
 from archlang.backend.runtime.stacking import is_plain
 
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
-_BLOCK = 2**18
+_BLOCK = 2**19
 _BLOCK_ON_GPU = 2**26
 # Products of fewer rows take more time for each.
-_LEAST_ROWS = 64
-# The entries of maps beyond which training computes them again in the backward pass, instead of keeping them.
-_KEPT = 2**25
+_LEAST_ROWS = 128
+# The entries of maps that training keeps; the maps of other blocks are computed again in the backward pass.
+_KEPT = 20_000_000
 
 
 @dataclass(frozen=True)
 class Range:
-    """The rows of a block, from `first` to `end`, and the columns that they read if those are up to the row."""
+    """The rows of a block, from `first` to `end`, the columns that they read if those are up to the row, and the
+    samples, None for all."""
 
     first: int
     end: int
     columns: slice
+    samples: slice | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Slice:
     def part(self, value: Any, taken: Range) -> Any:  # Any: a tensor, a mask or None for one, or a number
         if not isinstance(value, Tensor):
             return value
+        if taken.samples is not None and value.dim() and value.shape[0] > 1:
+            value = value[taken.samples]
         if self.columns is not None:
             begin, end, _ = taken.columns.indices(value.shape[self.columns])
             value = value.narrow(self.columns, begin, end - begin)
@@ -51,7 +56,8 @@ class Slice:
 
     def cut(self, value: Any, taken: Range) -> tuple[Any, Any]:  # Any: as in `part`
         """Returns the part, and the value to cut the next part from."""
-        if (self.rows, self.columns) == (None, None) or not isinstance(value, Tensor) or not value.requires_grad:
+        is_whole = (self.rows, self.columns, taken.samples) == (None, None, None)
+        if is_whole or not isinstance(value, Tensor) or not value.requires_grad:
             return self.part(value, taken), value
         cut: tuple[Tensor, Tensor] = _Cut.apply(value, self, taken)  # type: ignore[no-untyped-call]  # torch's own
         return cut
@@ -71,11 +77,17 @@ class _Cut(torch.autograd.Function):
     def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None]:
         if of_part is not None:
             if rest is None:
-                rest = of_part.new_zeros(ctx.shape)
+                rest = _zeros(ctx.shape, of_part)
             elif torch.is_grad_enabled():  # a second derivative needs it
                 rest = rest.clone()
             ctx.part.part(rest, ctx.taken).add_(of_part)
         return rest, None, None
+
+
+def _zeros(shape: torch.Size, like: Tensor) -> Tensor:
+    """Returns zeros whose axes have the order in memory of those of another tensor."""
+    order = sorted(range(len(shape)), key=like.stride, reverse=True)
+    return like.new_zeros([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(shape))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,26 +128,31 @@ class Rows:
         holds_no_map = reach == 0 and not self.is_biased
         if holds_no_map and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, seen, *values)
-        is_cut = not self.is_biased and any(part.columns is not None for part in self.slices)
-        window = reach if reach and is_cut else 0
-        if (entries <= block or n <= _LEAST_ROWS) and not (window and seen):
+        is_limited = any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_limited and not self.is_biased else 0
+        if entries <= block and not (window and seen):
             return body(owner, seen, *values)
-        size = min(n, max(_LEAST_ROWS, block * n // entries))
-        keeps = window or entries <= _KEPT or not torch.is_grad_enabled()
-        parts = []
-        # The last rows first: the memory of long rows serves for shorter ones, while growing ones would leave holes.
-        for first in reversed(range(0, n, size)):
-            end = min(n, first + size)
-            begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
-            taken = Range(first, end, slice(begin, seen + end))
-            cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
-            sliced, values = zip(*cuts, strict=True)
-            arguments = (owner, seen + first - begin, *sliced)
-            if keeps:
-                parts.append(body(*arguments))
-            else:
-                parts.append(checkpoint(body, *arguments, use_reentrant=False, preserve_rng_state=False))
-        return tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*parts, strict=True))
+        # Of one sample, the keys of all heads lie so that products of matrices need no copy.
+        batch = self._sample(values).shape[0]
+        size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
+        samples = max(1, block * n * batch // (entries * size))
+        run, left = partial(body, owner), _KEPT if torch.is_grad_enabled() and not window else inf
+        again = partial(checkpoint, run, use_reentrant=False, preserve_rng_state=False)
+        parts: list[tuple[Tensor, ...]] = []
+        for sample in range(0, batch, samples):
+            rows = []
+            # The last rows first: the memory of long rows serves for shorter ones, while growing ones leave holes.
+            for first in reversed(range(0, n, size)):
+                end = min(n, first + size)
+                begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
+                taken = Range(first, end, slice(begin, seen + end), slice(sample, sample + samples))
+                cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
+                sliced, values = zip(*cuts, strict=True)
+                read = min(seen + end, columns) if is_limited else columns
+                left -= samples * (end - first) * read * self.width
+                rows.append((run if left >= 0 else again)(seen + first - begin, *sliced))
+            parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
+        return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
 
     def _reach(self, owner: nn.Module) -> int | None:
         """Returns how many keys up to its own position a row reads, 0 for all, if the chain is computed at once."""

@@ -108,7 +108,7 @@ no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
 )
 bad_line = TaskError.wording(
-    "line {number} of {path}: {reason}", "correct the line; `archlang tasks TASK` describes the format of the task"
+    "line {number} of {path}: {reason}", "correct the line; `archlang tasks` describes the format of each task"
 )
 splits_twice = TaskError.wording(
     "{path} has a column `split`, and the recipe names further files or shares",

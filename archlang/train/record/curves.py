@@ -123,12 +123,8 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
             service.set_tag("archlang.folder", str(folder.absolute()))
             service.log_params(config)
             return Tracker(name, lambda values, step: service.log_metrics(dict(values), step=step), service.end_run)
-        if name == "trackio":
-            service.init(project="archlang", name=folder.name, config=config, resume="allow")
-        else:
-            service.init(
-                project="archlang", name=folder.name, id=folder.name, dir=str(folder), config=config, resume="allow"
-            )
+        place = {"id": folder.name, "dir": str(folder)} if name == "wandb" else {}
+        service.init(project="archlang", name=folder.name, config=config, resume="allow", **place)
     except Exception as error:
         raise mistakes.tracker_fails(name, str(error)) from error
     return Tracker(name, lambda values, step: service.log(dict(values), step=step), service.finish)

@@ -315,6 +315,7 @@ class RayEngine(Engine):
 
 # A job that reaches its time limit resumes so often.
 _MOST_TIME_LIMITS = 1_000
+_LONGEST_LOCAL_JOB = 525_600  # minutes
 
 
 class SlurmEngine(Engine):
@@ -355,13 +356,14 @@ class SlurmEngine(Engine):
         return ended
 
     def _results(self, job: Any) -> Sequence[PointResult]:
-        failure = job.task(0).exception()
+        failure = job.exception()
         if failure is not None:
             info = job.get_info()
             place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
-            raise _Lost(f"its job {job.job_id} on {place} ended as {state}, see {job.paths.stderr}")
-        results: list[PointResult] = job.task(0).result()  # that of the first node
-        return results
+            raise _Lost(f"its job {job.job_id} on {place} ended without results ({state}), see {job.paths.stderr}")
+        points = list(zip(*job.results(), strict=True))  # each by node
+        errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
+        return [replace(nodes[0], error="; ".join(error)) for nodes, error in zip(points, errors, strict=True)]
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:
@@ -375,13 +377,11 @@ class SlurmEngine(Engine):
             executor = submitit.AutoExecutor(logs, cluster=self._cluster, **most)
         except RuntimeError as error:
             raise mistakes.no_cluster(str(error)) from error
-        parameters = {name: _value(text) for name, text in self._options.items()}
+        options = {name: int(text) if text.isdecimal() else text for name, text in self._options.items()}
+        # Without SLURM, a job would end after minutes.
+        defaults = {"name": "archlang"} | ({"timeout_min": _LONGEST_LOCAL_JOB} if self._cluster == "local" else {})
         try:
-            executor.update_parameters(**{"name": "archlang", **parameters})
+            executor.update_parameters(**(defaults | options))
         except (TypeError, NameError, NotImplementedError, ValueError):
-            raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
+            raise mistakes.engine_option("slurm", ", ".join(options)) from None
         return executor
-
-
-def _value(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text

@@ -19,6 +19,7 @@ from archlang.errors.machine import machine_error
 from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import rebind
+from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
@@ -33,7 +34,6 @@ from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
 from archlang.train.record.run_folder import RecordWarning
 from archlang.train.runs import mistakes
-from archlang.train.runs.claims import measured_claims
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
@@ -41,6 +41,41 @@ from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
+
+
+def measure(
+    results: schemas.Results, metric: str, index: int | None, groups: Mapping[str, StaticValue]
+) -> tuple[float | None, bool]:
+    """Returns a metric of a split, such as `test.accuracy`, over the samples with these values of groups, None if it
+    was not measured; and whether its split has no such samples.
+
+    Args:
+        index: The value of the group by which the task breaks its splits down."""
+    split, _, name = metric.partition(".")
+    values = {group: group_value(value, results.group_names.get(group, ())) for group, value in groups.items()}
+    if index is not None:
+        values[results.breakdown] = index
+    measured = results.value(split, name, values)
+    return measured, measured is None and bool(values) and results.value(split, name) is not None
+
+
+def measured_claims(plan: Plan, results: schemas.Results) -> tuple[schemas.ClaimResult, ...]:
+    """Returns each claim of a plan with its measurement.
+
+    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
+    (`test.ignore`) names a group of the split."""
+    claims = []
+    for claim in plan.claims:
+        groups = {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
+        is_of_point = all(plan.settings.get(path, value) == value for path, value in claim.at.items())
+        measured, has_no_group = measure(results, claim.metric, claim.index, groups) if is_of_point else (None, False)
+        index = "" if claim.index is None else f"[{claim.index}]"
+        claims.append(schemas.ClaimResult(
+            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
+            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
+            median=claim.median, has_no_group=has_no_group, text=claim.text,
+        ))  # fmt: skip
+    return tuple(claims)
 
 
 @contextmanager
@@ -236,7 +271,7 @@ def trained_module(
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
-    weights = _checkpoint(folder, record, checkpoint)
+    weights = stored_weights(folder, record, checkpoint)
     with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
@@ -255,9 +290,9 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
-    """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
-    last. A saved model has one."""
+def stored_weights(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
+    """Returns the checkpoint of a step, the last one, or the best one so far, which is the last one before the first
+    evaluation. A saved model has one."""
     if reading.is_earlier(folder):
         return read_earlier(folder, record.step or 0)
     checkpoints = Checkpoints(folder / reading.CHECKPOINTS)

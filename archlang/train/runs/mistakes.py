@@ -18,6 +18,18 @@ stored_model_fails = RunError.wording(
     "the model of {path} cannot be computed: {reason}",
     "restore the file from a copy; if nothing has changed it, please report a bug of archlang",
 )
+no_weights_in = RunError.wording(
+    "{folder} is neither a run nor a saved model", "name such a folder; `archlang import` makes one of Hugging Face's"
+)
+no_weight_fits = RunError.wording(
+    "no weight of {folder} has a name and a shape of the model",
+    "its weights are {weights}, and those of the model {own}: `let` gives a weight its name",
+)
+other_weights = RunError.wording(
+    "{folder} holds other weights than those with which the run began",
+    "name a new folder with `--out`, or restore the weights",
+)
+all_frozen = RunError.wording("`frozen = [{names}]` leaves no weight to train", "leave a part of the model out of it")
 unknown_checkpoint = RunError.wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
 
 

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import threading
 import time
 import traceback
@@ -163,7 +164,9 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
                         results[rank] = ready.recv()
                     except (EOFError, OSError):
                         processes[rank].join()
-                        death = explain_death(f"process {rank} of {point.devices}", processes[rank].exitcode)
+                        number = int(environment["GROUP_RANK"]) * point.devices + rank
+                        name = f"process {number} of {point.nodes * point.devices} on {socket.gethostname()}"
+                        death = explain_death(name, processes[rank].exitcode)
                         return PointResult(point, 0.0, error=f"{death}; {RESUMES}", is_of_machine=True)
                     if results[rank].error:
                         return results[rank]
@@ -275,5 +278,5 @@ def _result(point: Point, seconds: float, end: Result | Exception) -> PointResul
     is_elsewhere = isinstance(end, mistakes.FolderInUse)
     is_of_machine = not is_elsewhere and machine_error(end) is not None
     of_python = "".join(traceback.format_exception_only(end)).strip()
-    error = str(getattr(end, "message", end)) if isinstance(end, ArchlangError) else of_python
+    error = str(end) if isinstance(end, ArchlangError) else of_python
     return PointResult(point, seconds, error=error, is_of_machine=is_of_machine, is_elsewhere=is_elsewhere)

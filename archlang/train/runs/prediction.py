@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,52 +72,34 @@ def answers_of(
     assert batch.scored is not None
     positions = batch.scored[0].nonzero()[:, 0].tolist()
     texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
-    return [
-        _answer(
-            input_format,
-            batch.form,
-            f"{position} {texts[position]}" if position < len(texts) else str(position),
-            logits[0, position].float(),
-            predictions[position],
-            targets[position],
-            fields,
-        )
-        for position in positions
-    ]
 
+    def members(values: Tensor) -> str:
+        words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
+        return f"{{{','.join(words)}}}"
 
-def _answer(
-    input_format: InputFormat,
-    form: Form,
-    place: str,
-    logits: Tensor,
-    predicted: Tensor,
-    target: Tensor,
-    fields: Mapping[str, Sequence[str]],
-) -> Answer:
-    """Returns the answer at a position: a position that is pointed at with its text, a row of numbers, a set, or a
-    token."""
-    if form is Form.NUMBERS:
-        target_text = None if target.isnan().any() else row_text(target.tolist())
-        return Answer(place, row_text(predicted.tolist()), None, target_text)
-    if form is Form.SETS:
-
-        def members(values: Tensor) -> str:
-            words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
-            return f"{{{','.join(words)}}}"
-
-        # The probability is that of the least certain member.
-        certainties = torch.where(predicted, logits.sigmoid(), 1 - logits.sigmoid())
-        target_text = None if int(target.flatten()[0]) < 0 else members(target)
-        return Answer(place, members(predicted), float(certainties.min()), target_text)
-    if form is Form.POINTERS:
-        pointed_at = fields[input_format.points_at]
-        text, target_text = (f"{int(position)} {pointed_at[int(position)]}" for position in (predicted, target))
-    else:
+    def text_of(value: int) -> str:
+        """Returns a position that is pointed at with its text, or a token."""
+        if batch.form is Form.POINTERS:
+            return f"{value} {fields[input_format.points_at][value]}"
         # Only a tagging task knows the meaning of its tags.
-        words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
-        text, target_text = (word_of(words, int(token)) for token in (predicted, target))
-    return Answer(place, text, float(logits.softmax(-1)[int(predicted)]), _target(int(target), target_text))
+        return word_of(input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words, value)
+
+    def answer(position: int) -> Answer:
+        place = f"{position} {texts[position]}" if position < len(texts) else str(position)
+        at, predicted, target = logits[0, position].float(), predictions[position], targets[position]
+        match batch.form:
+            case Form.NUMBERS:
+                target_text = None if target.isnan().any() else row_text(target.tolist())
+                return Answer(place, row_text(predicted.tolist()), None, target_text)
+            case Form.SETS:
+                # The probability is that of the least certain member.
+                certainties = torch.where(predicted, at.sigmoid(), 1 - at.sigmoid())
+                target_text = None if int(target.flatten()[0]) < 0 else members(target)
+                return Answer(place, members(predicted), float(certainties.min()), target_text)
+        probability = float(at.softmax(-1)[int(predicted)])
+        return Answer(place, text_of(int(predicted)), probability, _target(int(target), text_of(int(target))))
+
+    return list(map(answer, positions))
 
 
 def _target(target: int, text: str) -> str | None:
@@ -326,36 +308,34 @@ def complete(
     return completed, decoded
 
 
+@dataclass
 class _Reader:
     """Reads the items of a split. The model decodes the field that it writes, if the items are without it or are
     samples of the task."""
 
-    def __init__(
-        self,
-        module: Architecture,
-        input_format: InputFormat,
-        split: Split,
-        device: torch.device,
-        length: int | None,
-        sampling: Sampling | None,
-        first: int,
-        stop: str,
-    ) -> None:
-        self._module, self._sampling, self._first, self.number = module, sampling, first, 0
-        self._stop = stop
-        self._format = input_format
-        self._length = length
-        self._has_steps = bool(list(halting_loops(module)))
-        written = input_format.written
-        self._continues = length is not None and written is not None and len(input_format.fields) == 1
-        name = "" if written is None else input_format.fields[written].name
-        sampled = name in split.inputs and isinstance(split.targets, Ragged) and bool((split.targets.values >= 0).any())
-        can_decode = len(input_format.fields) > 1 and written is not None and input_format.begin is not None
-        self._decodes = can_decode and (name not in split.inputs or sampled)
+    _module: Architecture
+    _format: InputFormat
+    split: InitVar[Split]
+    device: InitVar[torch.device]
+    _length: int | None
+    _sampling: Sampling | None
+    _first: int
+    _stop: str
+    number: int = 0
+    """of the sample of each item"""
+
+    def __post_init__(self, split: Split, device: torch.device) -> None:
+        fields, written = self._format.fields, self._format.written
+        self._has_steps = bool(list(halting_loops(self._module)))
+        self._continues = self._length is not None and written is not None and len(fields) == 1
+        name = "" if written is None else fields[written].name
+        targets = split.targets
+        self._sampled = name in split.inputs and isinstance(targets, Ragged) and bool((targets.values >= 0).any())
+        can_decode = len(fields) > 1 and written is not None and self._format.begin is not None
+        self._decodes = can_decode and (name not in split.inputs or self._sampled)
         if self._decodes:
             sources = {field: ragged for field, ragged in split.inputs.items() if field != name}
             split = replace(split, inputs=sources)
-        self._sampled = sampled
         self._data = Data(split, device)
 
     @property

@@ -15,7 +15,7 @@ from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import has, is_in_use, read_record, read_results, read_timings
 from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
 from archlang.train.record.summaries import run_costs
-from archlang.train.runs.claims import measure
+from archlang.train.runs.evaluation import measure
 from archlang.train.runs.points import Point, folder_name
 from archlang.train.trainer import SAVED_EVERY, Interval
 

@@ -39,6 +39,7 @@ from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import ProgressDisplay
+from archlang.train.runs.start import Start
 from archlang.train.settings import Settings
 from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
 from archlang.train.step import EagerStep
@@ -101,19 +102,22 @@ def train(
         require_memory(plan, fabric.device, devices, nodes, sharded=shard)
         loaded = _load_data(plan, settings, task, console, splits)
         data = describe_data(loaded)
+        start = Start(settings, record.folder)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, remat=remat, sharded=shard, save=save,
+            compiled=compiled, remat=remat, sharded=shard, save=save, prepare=start.prepare,
         )  # fmt: skip
         step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
-            record.begin(plan, precision, data, input_format, fabric.device, track)
+            record.begin(plan, precision, data, input_format, fabric.device, track, start.record)
         fabric.barrier()
         record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with stop.listening():
             if trainer.resume() and console is not None:
                 console.print(f"resuming at step {trainer.progress.step}")
+            elif console is not None and (text := start.describe()):
+                console.print(text)
             with display.showing(trainer.total, trainer.progress.step) if display else nullcontext():
                 train_all([trainer], step, stop)
             result = conclude(plan, trainer, data, stop, console)
@@ -212,7 +216,9 @@ def train_together(
         RunError: none of the runs can begin or resume.
         TaskError: the task cannot be made."""
     stop = stop or Stop()
-    ends = _train_stacked(plans, folders, device, precision, save, stop)
+    settings = Settings(plans[0].train.statics)
+    begins_elsewhere = settings.weights or settings.frozen  # each module alone is prepared
+    ends = {} if begins_elsewhere else _train_stacked(plans, folders, device, precision, save, stop)
     for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
         if index not in ends:
             try:

@@ -232,10 +232,11 @@ class Tuning:
         with self._explaining_storage():
             ended = self._study.get_trials(deepcopy=False, states=(self._states.COMPLETE, self._states.PRUNED))
         trials = [self._trial(trial, trial.value, pruned=trial.state == self._states.PRUNED) for trial in ended]
-        values = {
-            trial.number: -math.inf if trial.value is None else rank(self.metric, trial.value) for trial in trials
-        }
-        return sorted(trials, key=lambda trial: (trial.pruned, -values[trial.number]))
+
+        def order(trial: Trial) -> tuple[bool, float]:
+            return trial.pruned, math.inf if trial.value is None else -rank(self.metric, trial.value)
+
+        return sorted(trials, key=order)
 
     def unfinished(self) -> tuple[list[Trial], bool]:
         """Returns the trials that have not ended, and whether another process runs them now; otherwise they have been

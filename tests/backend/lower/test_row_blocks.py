@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import row_blocks
+from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import load
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -252,6 +253,39 @@ def test_second_derivatives_are_those_of_whole_maps(build: Build, monkeypatch: p
     close(*second)
 
 
+@pytest.mark.parametrize("kept", [0, 10**9])
+def test_derivatives_can_be_computed_twice_and_in_half_precision(
+    kept: int, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch, 40)
+    monkeypatch.setattr(row_blocks, "_KEPT", kept)
+    gradients = []
+    for module in build(BODIES["attention by distance"]):
+        with torch.autocast("cpu", torch.bfloat16):
+            y = module.float()(torch.arange(7)[None], torch.arange(6)[None]).square().sum()
+        weights = list(module.parameters())
+        first, second = (torch.autograd.grad(y, weights, retain_graph=True, allow_unused=True) for _ in range(2))
+        for one, two in zip(first, second, strict=True):
+            assert (one is None) is (two is None)
+            if one is not None and two is not None:
+                assert torch.equal(one, two)
+        gradients.append(torch.cat([gradient.flatten() for gradient in first if gradient is not None]))
+    assert (gradients[0] - gradients[1]).abs().max() < 0.02 * gradients[1].abs().max()
+
+
+@pytest.mark.parametrize("kept", [0, 10**9])
+def test_steps_that_are_computed_again_compute_their_blocks_again(
+    kept: int, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch, 1)
+    monkeypatch.setattr(row_blocks, "_KEPT", kept)
+    by_rows, _ = build(BODIES["a stack"])
+    expected = outcome(by_rows, True)
+    assert rematerialize_bodies(by_rows) == 1
+    for got, before in zip(outcome(by_rows, True), expected, strict=True):
+        assert torch.equal(got, before)
+
+
 def test_a_block_that_draws_in_training_takes_all_rows_then(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     small_blocks(monkeypatch, 1)
     by_rows, whole = build(BODIES["weights that are dropped in training"])
@@ -260,7 +294,7 @@ def test_a_block_that_draws_in_training_takes_all_rows_then(build: Build, monkey
     noted(drawn, rows, 1, monkeypatch)
     close(outcome(by_rows, False), outcome(whole, False))
     close(outcome(by_rows.eval(), False), outcome(whole.eval(), False))
-    assert rows == [7, 7, *[1] * 7, 7]
+    assert rows == [7, 7, *[1] * 3 * 7, 7]  # each of the three samples
 
 
 def test_a_users_elementwise_block_is_computed_by_rows(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -357,7 +357,6 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
     assert {line["step"] for line in saved} == {10, 20, 30, 40}
     assert len(timings) - len(saved) == len(lines(finished_run))
     of_steps = [line for line in timings if "steps_per_second" in line]
-    assert all(0 <= line["spared"] <= 1 for line in of_steps)
     # A batch has 8 samples, the last of an epoch fewer, and a sample has 4 to 6 tokens.
     assert max(line["samples_per_second"] / line["steps_per_second"] for line in of_steps) == pytest.approx(8)
     assert all(3.9 < line["tokens_per_second"] / line["samples_per_second"] < 6.1 for line in of_steps)

@@ -1,55 +1,16 @@
-"""What papers claim beside what runs measure: the measurement of a claim, statistics over seeds, and the verdict."""
+"""The statistics of a metric over seeds, and the verdict on a paper's claim."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
 import numpy as np
 
-from archlang.plan.measures import group_value
-from archlang.plan.plan import Plan, PublishedResult
-from archlang.train.record.schemas import ClaimResult, Results
-from archlang.types.statics import StaticValue
-
-
-def measure(
-    results: Results, metric: str, index: int | None, groups: Mapping[str, StaticValue]
-) -> tuple[float | None, bool]:
-    """Returns a metric of a split, such as `test.accuracy`, over the samples with these values of groups, None if it
-    was not measured; and whether its split has no such samples.
-
-    Args:
-        index: The value of the group by which the task breaks its splits down."""
-    split, _, name = metric.partition(".")
-    values = {group: group_value(value, results.group_names.get(group, ())) for group, value in groups.items()}
-    if index is not None:
-        values[results.breakdown] = index
-    measured = results.value(split, name, values)
-    return measured, measured is None and bool(values) and results.value(split, name) is not None
-
-
-def measured_claims(plan: Plan, results: Results) -> tuple[ClaimResult, ...]:
-    """Returns each claim of a plan with its measurement.
-
-    A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
-    (`test.ignore`) names a group of the split."""
-    claims = []
-    for claim in plan.claims:
-        groups = {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
-        is_of_point = all(plan.settings.get(path, value) == value for path, value in claim.at.items())
-        measured, has_no_group = measure(results, claim.metric, claim.index, groups) if is_of_point else (None, False)
-        index = "" if claim.index is None else f"[{claim.index}]"
-        claims.append(ClaimResult(
-            metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
-            at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
-            median=claim.median, has_no_group=has_no_group, text=claim.text,
-        ))  # fmt: skip
-    return tuple(claims)
-
+from archlang.plan.plan import PublishedResult
 
 _RESAMPLES = 10_000
 _CONFIDENCE = 0.95

@@ -1,19 +1,13 @@
-"""A claim finds its measurement; statistics over seeds have values computed by hand."""
+"""Statistics over seeds against values computed by hand."""
 
 import math
 import statistics
 from itertools import product
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import PublishedResult
-from archlang.tasks.kit.metrics import Tally
-from archlang.train.record.schemas import Results
-from archlang.train.runs.claims import ClaimVerdict, SeedStatistics, judge, measured_claims, paired_test
-from archlang.train.score import Score
+from archlang.reports.claims import ClaimVerdict, SeedStatistics, judge, paired_test
 
 
 def test_mean_median_and_deviation_are_those_of_the_sample() -> None:
@@ -95,42 +89,3 @@ def test_the_paired_test_counts_every_combination_of_signs(pairs: list[tuple[flo
     left, right = zip(*pairs, strict=True)
     assert paired_test(left, right) == pytest.approx(expected)
     assert paired_test([0.5 + 0.01 * i for i in range(20)], [0.5] * 20) < 0.01
-
-
-# Four items: right, right, wrong, right.
-TALLIES = {"accuracy": Tally(np.array([1, 1, 0, 1]), np.ones(4, dtype=np.int64))}
-GROUPS = {"length": np.array([5, 5, 6, 6]), "ignore": np.array([10, 98, 10, 98])}
-SPLIT = Score("test", 0.5, TALLIES, GROUPS, 4).result()
-RESULTS = Results(best_step=1, breakdown="length", splits={"test": SPLIT})
-
-
-@pytest.mark.parametrize(
-    ("claim", "measured"),
-    [
-        ("test.accuracy = 1.00", "0.750"),
-        ("test.accuracy[5] = 1.00", "1.000"),
-        ("test.accuracy[7] = 1.00", "no such group"),
-        ("test.accuracy[6] = 1.00 at test.ignore = 0.98", "1.000"),
-        ("test.accuracy = 1.00 at test.ignore = 0.1", "0.500"),
-        ("test.accuracy = 1.00 at task.order = forward", "0.750"),
-        ("test.accuracy = 1.00 at task.order = backward", "not run"),
-        ("test.accuracy = 1.00 at task.order = forward, test.length = 6", "0.500"),
-        ("test.accuracy = 1.00 at model.steps = 2, task.train_size = 30", "0.750"),
-        ("test.last_accuracy = 1.00", "not run"),
-        ("test.last_accuracy[7] = 1.00", "not run"),
-        ("valid.accuracy = 1.00", "not run"),
-        ("valid.accuracy[5] = 1.00", "not run"),
-        ("test.loss = 0.50", "0.500"),
-    ],
-)
-def test_a_claim_finds_its_measurement_or_says_why_there_is_none(claim: str, measured: str, program: Path) -> None:
-    text = program.read_text()
-    program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (comparison,) = measured_claims(plan_recipe(program), RESULTS)
-    assert comparison.measured_text == measured
-
-
-def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    of_split, of_group = measured_claims(plan_recipe(program), RESULTS)
-    assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
-    assert of_split.deviation == 0.02
