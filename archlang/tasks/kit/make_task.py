@@ -88,10 +88,7 @@ def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `T
 
 
 def _check_parts(name: str, python: str, task: Task) -> None:
-    """Checks the names of the splits and of the groups of a task.
-
-    Raises:
-        TaskError: one is of another kind, or `train` is missing."""
+    """Raises TaskError if a name of a split or of a group is no text, or `train` is missing."""
     names = task.split_names()
     faults = [
         (not _are_texts(names), "`split_names` returns no tuple of texts"),

@@ -185,10 +185,7 @@ class Rows:
 
 
 def _pieces(source: Source) -> Iterator[Parts]:
-    """Yields the parts of a corpus, some rows at a time, and then the words.
-
-    Raises:
-        TaskError: the file is missing, or a row is malformed."""
+    """Yields the parts of a corpus, some rows at a time, and then the words."""
     # Texts that are cut into tokens have the numbers of these.
     numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
     splits: Sequence[object] = ()
