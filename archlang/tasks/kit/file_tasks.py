@@ -22,17 +22,7 @@ from archlang.tasks.kit.ragged import Ragged, Truths
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import (
-    NO_SPLIT,
-    SPLITS,
-    Corpus,
-    Rows,
-    Source,
-    check_forms,
-    files_of,
-    one_label,
-    rows_of,
-)
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -145,7 +135,7 @@ class TextFileTask(FileTask):
         corpus = self._source(own_file or self.path).read()
         if is_drawn:
             return corpus, self._drawn(corpus, split)
-        return corpus, corpus.splits == (NO_SPLIT if own_file else SPLITS.index(split))
+        return corpus, corpus.marked("" if own_file else split)
 
     def _drawn(self, corpus: Corpus, split: str) -> Truths:
         rest = np.ones(len(corpus.splits), dtype=np.bool_)

@@ -133,6 +133,10 @@ class Corpus:
         """Returns the number of the line of a row, counted from 1, and its file."""
         return next(islice(self.source.rows(), row, None))[0]
 
+    def marked(self, split: str) -> Truths:
+        """Marks the rows whose column `split` names a split; with an empty name, those without such a column."""
+        return np.asarray(self.splits == (SPLITS.index(split) if split else NO_SPLIT))
+
     def texts(self) -> Iterator[str]:
         """Yields the text of each word, by its number."""
         content, ends = self.words.values.data, self.words.offsets
