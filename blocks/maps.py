@@ -368,8 +368,8 @@ class RelativeBias(nn.Module):
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
         width = n + m
-        # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut to
-        # rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
+        # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut
+        # to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
         columns = torch.arange(width + 1, device=q.device)
         distances = first_row - columns + (columns >= m) * (width + 1)
         line = self.bias.to(q.dtype).T[:, distances.clamp(-self.span, self.span) + self.span]
