@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from operator import add, eq, mul
+from operator import add, eq, lt, mul
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,19 @@ from archlang.errors import ArchlangError
 from archlang.errors.source import Source
 from archlang.plan.from_file import bind_task
 from archlang.syntax import parse
-from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
+from archlang.syntax.tree import (
+    Binary,
+    Boolean,
+    Conditional,
+    Expression,
+    Extern,
+    ListOf,
+    Name,
+    Number,
+    Range,
+    String,
+    Unary,
+)
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
@@ -61,7 +73,7 @@ SMALL: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq}  # Any: numbers, texts
+OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq, "<": lt}  # Any: numbers, texts
 
 
 def signature(name: str) -> Extern:
@@ -75,6 +87,8 @@ def value(expression: Expression | None, statics: Mapping[str, object]) -> objec
     match expression:
         case Number(value=number):
             return number
+        case Unary(operator="-", operand=Number(value=number)):
+            return -number
         case Boolean(value=truth):
             return truth
         case String(value=text):
