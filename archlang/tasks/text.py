@@ -36,8 +36,8 @@ class Text(FileLanguageModel):
     stride: int
     packed: bool
     tokenizer: str
-    begin: int
-    end: int
+    begin_token: int
+    end_token: int
 
     version = 2
     header, group = True, "none"
@@ -104,11 +104,15 @@ class Text(FileLanguageModel):
         lexicon = super()._lexicon(words)
         if not self._tokenizer:
             return lexicon
-        texts = lexicon.texts if self.end < 0 else lexicon.texts[: self.words]
+        texts = lexicon.texts if self.end_token < 0 else lexicon.texts[: self.words]
         return replace(lexicon, texts=texts, cut="words", unknown=None, tokenizer=self._tokenizer)
 
     def _ends(self) -> tuple[int, int]:
-        return super()._ends() if self.end < 0 else (self.end if self.begin < 0 else self.begin, self.end)
+        return (
+            super()._ends()
+            if self.end_token < 0
+            else (self.end_token if self.begin_token < 0 else self.begin_token, self.end_token)
+        )
 
     @property
     def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
