@@ -18,7 +18,7 @@ from archlang.syntax.tokens import ITEM_WORDS, RESERVED, pieces
 from archlang.syntax.tree import Definition, Extern
 
 # The training settings that name instances of a model.
-_INSTANCES = ("sign_sgd", "frozen")
+_INSTANCES = ("sign_sgd", "no_decay", "frozen")
 # The kinds of names that only the item knows which binds them, or only their own file.
 _LOCAL = ("value", "instance", "input", "size", "recipe", "alias")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

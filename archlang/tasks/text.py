@@ -1,9 +1,6 @@
 """Predict the next token of a user's own texts, in windows of long documents.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "poem.txt"
+>>> path = getfixture("tmp_path") / "poem.txt"
 >>> _ = path.write_text("so much")
 >>> task = Text(path=str(path), length=5)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('[B] s o   m', 's o   m u')
 >>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('u c h', 'c h [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Iterator, Mapping, Sequence

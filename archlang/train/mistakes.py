@@ -48,7 +48,7 @@ out_of_memory = RunMachineError.wording(
 # Losses
 
 no_halting_probabilities = RunError.wording(
-    "`supervise = {supervise}` weighs steps, but `{block}` has no probabilities of halting",
+    "`supervise = every` weighs steps, but `{block}` has no probabilities of halting",
     "set `remaining` in the tallies of its class, or supervise the last step",
 )
 positions_halt_separately = RunError.wording(
@@ -79,8 +79,8 @@ def not_finite(quantity: str, step: int, last_checkpoint: int | None, loss: str 
 no_weights = RunError.wording("the model has no weights to train", "use a block with weights, such as `linear`")
 no_muon = RunError.wording("torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
 no_sign_sgd = RunError.wording(
-    "`{optimizer}` moves all weights of a model, and cannot leave some to `sign_sgd`",
-    "use another optimizer, such as `adamw`, or delete `sign_sgd`",
+    "`{optimizer}` moves all weights of a model, and cannot leave some to `{setting}`",
+    "use another optimizer, such as `adamw`, or delete `{setting}`",
 )
 no_function = RunError.wording(
     "`{setting} = {name}` names no file", "write the file before the function, as in `mine.{name}`"

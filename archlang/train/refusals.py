@@ -13,6 +13,8 @@ from archlang.train import mistakes
 from archlang.train.record.mistakes import RunError
 from archlang.types.statics import StaticValue
 
+# The settings that name instances of a model.
+INSTANCES = ("sign_sgd", "no_decay")
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 # Optimizers whose scheduled numbers a CUDA graph can read from the device.
 _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
@@ -23,14 +25,15 @@ _ELEMENTWISE = _CAPTURABLE | {"lion_pytorch:Lion"}
 _TORCH_THAT_SHARDS = (2, 13)
 
 
-def sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
-    names = train.statics.get("sign_sgd", ())
+def instance_names(train: BoundExtern, setting: str = "sign_sgd") -> tuple[StaticValue, ...]:
+    """Returns what a setting of `INSTANCES` lists."""
+    names = train.statics.get(setting, ())
     return names if isinstance(names, tuple) else ()
 
 
 def is_elementwise(train: BoundExtern) -> bool:
     """Whether one optimizer can move the weights of several seeds, and several optimizers a weight."""
-    return train.python in _ELEMENTWISE and not sign_names(train)
+    return train.python in _ELEMENTWISE and not instance_names(train)
 
 
 def uses_every_weight(graph: Graph) -> bool:
@@ -71,8 +74,8 @@ def refusal(
     shard_obstacles = [
         (count == 1, "a single process holds all of them", "add `--devices 2` or more, or omit `--shard`"),
         (precision == "16", "in precision 16 gradients are scaled as a whole", "use `--precision 32` or `bf16`"),
-        (bool(sign_names(train)), "`sign_sgd` moves the rows of a table that were read, in the process that holds the "
-         "table", "delete `sign_sgd`, or omit `--shard`"),
+        (bool(instance_names(train)), "`sign_sgd` moves the rows of a table that were read, in the process that holds "
+         "the table", "delete `sign_sgd`, or omit `--shard`"),
         (not is_elementwise(train), f"`{train.name}` may need each weight as a whole",
          "use another optimizer, such as `adamw`, or omit `--shard`"),
         (tuple(map(int, re.findall(r"\d+", torch_version)[:2])) < _TORCH_THAT_SHARDS,
@@ -82,7 +85,7 @@ def refusal(
         f"`{kind}` has none": kind not in ("auto", "cuda"),
         "they need one device and precision 32": precision != "32" or count > 1,
         f"the optimizer `{train.name}` reads its learning rate on the host":
-            train.python not in _CAPTURABLE or bool(sign_names(train)),
+            train.python not in _CAPTURABLE or bool(instance_names(train)),
         "with `supervise = deep`, the host chooses the examples of each step": is_deep,
         "with `--remat`, the host saves the state of the random numbers in each step": remat,
         "a halting loop's number of steps depends on what it computes; a graph's is fixed":

@@ -36,7 +36,7 @@ class Horizon:
 
     reach: Reach
     scan: int = 0
-    rate: Fraction = Fraction(1)
+    rate: Fraction | int = 1
 
     @property
     def sees_future(self) -> bool:
@@ -97,9 +97,9 @@ class Horizon:
                 return Horizon(Reach.CAUSAL, rate=self.rate * count)
             # ⌈⌈x⌉ rate⌉ is ⌈x rate⌉ only for such rates.
             case Manner.SPLIT if self.rate.numerator == 1:
-                return Horizon(Reach.CAUSAL, rate=self.rate / count)
+                return Horizon(Reach.CAUSAL, rate=Fraction(self.rate) / count)
             case Manner.HELD:
-                return Horizon(Reach.CAUSAL, rate=self.rate / count)
+                return Horizon(Reach.CAUSAL, rate=Fraction(self.rate) / count)
             case Manner.FIRST if self.rate <= 1:
                 return Horizon(Reach.START, depth)
             case Manner.MIRRORED if self.rate <= 1:
@@ -115,7 +115,7 @@ class Horizon:
     def cut(self, depth: int) -> Horizon:
         """Returns the horizon of a chunk of this value, which is no map, and whose positions are the value's. What it
         computes has the rate of the value, which `scaled` returns to what is joined."""
-        return within(depth) if self.reach is Reach.MIRRORED else replace(self, rate=Fraction(1))
+        return within(depth) if self.reach is Reach.MIRRORED else replace(self, rate=1)
 
     def next_chunk(self, depth: int) -> Horizon:
         """Returns the horizon, in the next chunk, of a state that is updated in this one."""
@@ -128,7 +128,7 @@ class Horizon:
         sees_later = self.sees_future and self.reach is not Reach.PAIRED
         return within(depth) if sees_later and not single_positions else CAUSAL
 
-    def scaled(self, rate: Fraction) -> Horizon:
+    def scaled(self, rate: Fraction | int) -> Horizon:
         """Returns the horizon of a value whose positions are those of a value with this rate."""
         if rate == 1 or not self.is_of_position:
             return self

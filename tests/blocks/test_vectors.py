@@ -124,7 +124,10 @@ REDUCTIONS: list[tuple[Callable[..., nn.Module], Callable[[Tensor], Tensor], tup
 ]
 # A block, the widths of its inputs, and its equation.
 ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
-    **{f"linear, bias {bias}": (Linear(out=5, bias=bias, init="torch", d=4), (4,), affine) for bias in (True, False)},
+    **{
+        f"linear, bias {bias}": (Linear(out=5, bias=bias, init="torch", std=1.0, d=4), (4,), affine)
+        for bias in (True, False)
+    },
     "mlp": (mlp(), (4,), through(FUNCTIONS["relu"], same)),
     **{
         f"feedforward {name}": (feedforward(activation=name), (4,), through(function, same))

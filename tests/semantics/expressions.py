@@ -79,6 +79,8 @@ class Expressions:
         if kind.name == "vec":
             return self.pooled(kind, 0)
         tokens = self.named(Kind("tokens", kind.length))
+        if tokens and chance.happens(0.05):
+            return Value(f"linear[{kind.width}](is_token[1]({chance.choice(tokens).text}))", kind)
         if tokens:
             block = "embed" if not chance.happens(0.15) else "zeros"
             return Value(f"{block}[{kind.width}]({chance.choice(tokens).text})", kind, free=block == "zeros")
