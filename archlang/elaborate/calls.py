@@ -22,8 +22,16 @@ from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Conditional, ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import (
+    Conditional,
+    ConditionalType,
+    Definition,
+    Extern,
+    InputParameter,
+    Name,
+    StaticArgument,
+    walk,
+)
 from archlang.types import CONSTRUCTORS, Axis, Dim, Type
 from archlang.types.causality import COUNTED, MANNERS, Manner
 from archlang.types.statics import StaticValue

@@ -17,8 +17,18 @@ from archlang.resolve import resolve
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.resolve.values import KINDS
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Call, Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import (
+    Call,
+    Conditional,
+    Expression,
+    Extern,
+    Name,
+    Number,
+    TypeExpression,
+    TypeName,
+    Unary,
+    walk,
+)
 from archlang.types import ISOLATED, Axis, Dim
 from archlang.types.causality import COUNTED, MANNERS
 
