@@ -389,8 +389,8 @@ class RelativeBias(nn.Module):
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
         width = n + m
-        # Each row is the one before it, moved by a column: one line of n + m + 1 entries, repeated without a gap and
-        # cut to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
+        # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut
+        # to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
         columns = torch.arange(width + 1, device=q.device)
         distances = first_row - columns + (columns >= m) * (width + 1)
         line = self.bias.to(q.dtype).T[:, distances.clamp(-self.span, self.span) + self.span]
@@ -413,19 +413,25 @@ class Interpolate(Weightless):
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         t, p = heads_first(t), heads_first(p)
+        if is_plain() and not p.stride(1):  # one map of places that heads share
+            p = p[:, :1]
         if mask_k is None:
             place = p.clamp(0, max(0, t.shape[3] - 1))
         else:
             t = t.masked_fill(~mask_k[:, None, None], 0.0)
             place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
         if not t.shape[3]:
-            return heads_last(p * 0.0)
+            return heads_last((p * 0.0).expand(-1, t.shape[1], -1, -1))
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
         before = known.floor()
-        values, part = t.gather(3, before.long()), place - before
+
+        def looked_up(at: Tensor) -> Tensor:
+            return t.gather(3, at.long().expand(-1, t.shape[1], -1, -1))
+
+        values, part = looked_up(before), place - before
         if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
             return heads_last(values)
-        return heads_last(torch.lerp(values, t.gather(3, known.ceil().long()), part.to(values.dtype)))
+        return heads_last(torch.lerp(values, looked_up(known.ceil()), part.to(values.dtype)))
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:

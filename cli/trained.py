@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
+from archlang.cli.arguments import flag, matching, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
     from archlang.reports.inspection.inspect import Inspection
@@ -323,7 +323,17 @@ def import_model(
 
 def export(
     source: Annotated[Path, program_argument("A run folder, a saved model, or a program.", "RUN|FILE")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx; or a folder.", show_default=False)
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="`huggingface`: write a folder that `transformers` loads.",
+            callback=matching("huggingface", "`huggingface`"),
+        ),
+    ] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -336,7 +346,8 @@ def export(
     """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
 
     The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it;
-    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime.
+    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime. With `--to huggingface`, a page of a family
+    that `archlang import` knows becomes a folder in the format of the family; any other language model brings its code.
 
     Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
     """
@@ -344,6 +355,7 @@ def export(
     from archlang.compile import load_named
     from archlang.export.formats import check_target
     from archlang.export.formats import export as write
+    from archlang.weights.exporting import export_folder
 
     if source.is_dir() and (model is not None or recipe is not None or sets):
         console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
@@ -352,14 +364,18 @@ def export(
     if source.suffix != ".arch" and not os.path.lexists(source):
         remedy = "check the path; `archlang runs list` lists the runs"
         console.fail(f"there is no run, saved model or program {source}", remedy)
-    check_target(out, overwrite=force)
+    if to is None:
+        check_target(out, overwrite=force)
     with console.plain_warnings():
         module = (
             load_module(source, checkpoint or "best", plugin or ())
             if source.is_dir()
             else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
         )
-        files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
+        if to is None:
+            files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
+        else:
+            files = export_folder(module.eval(), out, source if source.is_dir() else None, overwrite=force)
     if as_json:
         sizes = [{"path": str(file), "bytes": file.stat().st_size} for file in files]
         console.out.write_json({"model": module.program.graph.name, "files": sizes})

@@ -60,7 +60,7 @@ def write_model(module: Architecture, folder: Path, texts: Mapping[str, str], st
     assert origin is not None, "as above"
     if origin.program is not None:
         texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used), **texts}
-    texts = {**texts, reading.GRAPH_AT_TEST: print_graph(_without_places(origin.graph))}
+    texts = {**texts, reading.GRAPH_AT_TEST: print_graph(without_places(origin.graph))}
     _write(folder, {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
 
 
@@ -72,12 +72,12 @@ def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
         name: read_text(run.folder, name) for name in (schemas.DATA, schemas.RESULTS) if reading.has(run.folder, name)
     }
     if not earlier and reading.has(run.folder, reading.GRAPH):
-        texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
+        texts[reading.GRAPH] = print_graph(without_places(reading.read_graph(run.folder, reading.GRAPH)))
     record = record.model_copy(update={"plugins": plugins, "step": None})
     return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
 
 
-def _without_places(graph: Graph) -> Graph:
+def without_places(graph: Graph) -> Graph:
     """Returns a graph without the places of the program, which would name folders of this machine."""
 
     def stripped(region: Region) -> Region:

@@ -41,7 +41,7 @@ def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Repor
 # What the settings that name functions of the user's own can be besides.
 SHIPPED: Mapping[str, tuple[str, ...]] = {"rate": ("none",), "loss": ("task", "stablemax"), "metrics": ()}
 _DEEP = Symbol("deep")
-_BY_STEP = (Symbol("mean"), Symbol("every"), _DEEP)
+_BY_STEP = (Symbol("every"), _DEEP)
 
 
 @dataclass(frozen=True)

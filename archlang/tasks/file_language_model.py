@@ -1,9 +1,6 @@
 """Predict the next word of the texts of a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "texts.tsv"
+>>> path = getfixture("tmp_path") / "texts.tsv"
 >>> _ = path.write_text("text\\nto be or\\nnot\\n")
 >>> task = FileLanguageModel(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('[B] to be or', 'to be or [E]')
 >>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('[B] not', 'not [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,6 @@
 """Predict the next token of a user's own texts, in windows of long documents.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "poem.txt"
+>>> path = getfixture("tmp_path") / "poem.txt"
 >>> _ = path.write_text("so much")
 >>> task = Text(path=str(path), length=5)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('[B] s o   m', 's o   m u')
 >>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('u c h', 'c h [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,8 +36,8 @@ class Text(FileLanguageModel):
     stride: int
     packed: bool
     tokenizer: str
-    begin: int
-    end: int
+    begin_token: int
+    end_token: int
 
     version = 2
     header, group = True, "none"
@@ -108,11 +104,15 @@ class Text(FileLanguageModel):
         lexicon = super()._lexicon(words)
         if not self._tokenizer:
             return lexicon
-        texts = lexicon.texts if self.end < 0 else lexicon.texts[: self.words]
+        texts = lexicon.texts if self.end_token < 0 else lexicon.texts[: self.words]
         return replace(lexicon, texts=texts, cut="words", unknown=None, tokenizer=self._tokenizer)
 
     def _ends(self) -> tuple[int, int]:
-        return super()._ends() if self.end < 0 else (self.end if self.begin < 0 else self.begin, self.end)
+        return (
+            super()._ends()
+            if self.end_token < 0
+            else (self.end_token if self.begin_token < 0 else self.begin_token, self.end_token)
+        )
 
     @property
     def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks

@@ -12,6 +12,7 @@ from torch import Tensor
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train import mistakes
 from archlang.train.optimizers import make_capturable
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.trainer import Trainer
 
@@ -23,10 +24,6 @@ Capture = Callable[[Callable[[], LossAndNorm]], Launch]
 # epoch has 1 to 21 shapes, and 77 for ListOps of up to 100 tokens, where the 64 most frequent are 98 % of the batches.
 _CAPTURED_AT = 3
 _MOST_GRAPHS = 64
-
-
-class CudaGraphWarning(UserWarning):
-    """Some steps are launched operation by operation, as there is no memory for their graphs."""
 
 
 class CudaGraphStep(EagerStep):
@@ -92,7 +89,7 @@ class CudaGraphStep(EagerStep):
             self._most_graphs = len(self._graphs)
             warnings.warn(
                 f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run eagerly",
-                CudaGraphWarning,
+                RunWarning,
                 stacklevel=2,
             )
         return shape in self._graphs

@@ -48,7 +48,7 @@ out_of_memory = RunMachineError.wording(
 # Losses
 
 no_halting_probabilities = RunError.wording(
-    "`supervise = {supervise}` weighs steps, but `{block}` has no probabilities of halting",
+    "`supervise = every` weighs steps, but `{block}` has no probabilities of halting",
     "set `remaining` in the tallies of its class, or supervise the last step",
 )
 positions_halt_separately = RunError.wording(

@@ -24,6 +24,7 @@ from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
 from archlang.train.trainer import CannotStack, StepResult, Trainer
 
@@ -40,10 +41,6 @@ _DRAWS_RANDOM_NUMBERS = (
     "training draws random numbers, as for dropout: seeds that train together draw other numbers than each would "
     "alone, so they equal their solo runs in distribution only"
 )
-
-
-class StackingWarning(UserWarning):
-    """Seeds that train together differ from solo runs, or cannot train together."""
 
 
 class StackedStep:
@@ -154,9 +151,11 @@ class StackedStep:
                 raise
             raise CannotStack(first_line(error)) from error
         if random_before is not None:
-            self._draws = _has_drawn(random_before, random_state(device))
+            after = random_state(device)
+            states = ((state, after[name]) for name, state in random_before.items() if isinstance(state, Tensor))
+            self._draws = not all(torch.equal(*pair) for pair in states)
             if self._draws:
-                warnings.warn(_DRAWS_RANDOM_NUMBERS, StackingWarning, stacklevel=2)
+                warnings.warn(_DRAWS_RANDOM_NUMBERS, RunWarning, stacklevel=2)
         return losses
 
     def _compute_parts(self, items: np.ndarray) -> Float[Tensor, " runs"]:
@@ -315,7 +314,3 @@ def _gradients(value: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
 
 def _norm(tensors: Sequence[Tensor]) -> float:
     return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
-
-
-def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
-    return any(isinstance(state, Tensor) and not torch.equal(state, after[name]) for name, state in before.items())

@@ -12,9 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from archlang.api.saving import without_places
+from archlang.backend.architecture import Architecture
 from archlang.elaborate.signature_check import load_file
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.errors import ProgramError
 from archlang.graph.graph import Graph
+from archlang.graph.text import print_graph
 from archlang.plan.model_graphs import model_graph
 from archlang.plan.overrides import static_from_python, static_text
 from archlang.plan.statics import model_statics
@@ -36,7 +40,7 @@ _UNUSED = re.compile(
 # The names of transformers 5 and of older files, and those of the rows.
 _RENAMED = {
     "rope_parameters.rope_theta": "rope_theta", "rope_parameters.partial_rotary_factor": "rotary_pct",
-    "rope_scaling.type": "rope_scaling.rope_type",
+    "rope_scaling.type": "rope_scaling.rope_type", "rotary_emb_base": "rope_theta",
 }  # fmt: skip
 
 _KINDS: Mapping[str, type] = {"int": int, "float": float, "bool": bool}
@@ -50,8 +54,37 @@ def _transposed(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
     return weight.T.contiguous()
 
 
+def _plus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
+    return weight + 1
+
+
+def _minus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
+    return weight - 1
+
+
+def _from_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+    """From queries, keys and values of each head, one head after another, to all queries first."""
+    return _exchanged(weight, str(statics["heads"]), "3")
+
+
+def _to_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+    return _exchanged(weight, "3", str(statics["heads"]))
+
+
+def _exchanged(weight: Tensor, outer: str, inner: str) -> Tensor:
+    parts = weight.reshape(int(outer), int(inner), -1, *weight.shape[1:])
+    return parts.transpose(0, 1).reshape(weight.shape)
+
+
 # How a weight of a file becomes that of the page, and back.
-_CHANGES: Mapping[str, tuple[Change, Change]] = {"transposed": (_transposed, _transposed)}
+_CHANGES: Mapping[str, tuple[Change, Change]] = {
+    "transposed": (_transposed, _transposed), "plus_one": (_plus_one, _minus_one), "by_head": (_from_heads, _to_heads),
+}  # fmt: skip
+# How a number of a config becomes a static, and back.
+_FORMS: Mapping[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "inverse": (lambda x: 1 / x, lambda x: 1 / x), "inverse_root": (lambda x: x**-0.5, lambda x: x**-2.0),
+    "half": (lambda x: x / 2, lambda x: 2 * x),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,6 +101,7 @@ class Family:
     names: list[tuple[str, str]]
     changed: Mapping[str, str]
     repeated: list[str]
+    pairs: list[str]
     is_causal: bool
 
     def statics_of(self, config: Config) -> dict[str, StaticValue]:
@@ -79,15 +113,21 @@ class Family:
         flat = {key.replace("rope_parameters.", "rope_scaling."): value for key, value in flat.items()}
         for key, value in flat.items():
             allowed = (None, False) if key not in self.only else (*self.only[key], None)
-            is_known = key in self.statics.values() or key in self.unused or key == "vocab_size"
+            is_known = (
+                any(key == name.rpartition(" ")[2] for name in self.statics.values())
+                or key in self.unused
+                or key == "vocab_size"
+            )
             if not is_known and not _UNUSED.fullmatch(key) and value not in allowed:
                 raise mistakes.not_on_page(self.model_type, key, value, self.page)
         chosen = dict(self.given)
         for parameter in self._model.item.signature.statics:
-            key = self.statics.get(parameter.name, "")
+            form, _, key = self.statics.get(parameter.name, "").rpartition(" ")
             if (value := flat.get(key)) is None:
                 continue
             kind = parameter_kind(parameter, self._model.file)
+            if form and type(value) in (int, float) and value > 0:
+                value = _plain_number(_FORMS[form][0](value))
             if kind == "float" and type(value) is int:
                 value = float(value)
             # A word of a stranger becomes a part of the program.
@@ -128,25 +168,48 @@ class Family:
         """Returns the config of a page with these statics."""
         config: dict[str, Any] = {
             "architectures": [self.architecture], "model_type": self.model_type, "vocab_size": vocab,
-            "dtype": "float32", **{key: values[0] for key, values in self.only.items()},
         }  # fmt: skip
         for static, key in self.statics.items():
-            value = statics[static]
+            form, _, key = key.rpartition(" ")
+            value: object = statics[static]
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                # Zero turns a window or a cap off.
+                value = _plain_number(_FORMS[form][1](value)) if form else value or None
+            elif not isinstance(value, bool):
+                value = str(value)
             first, _, second = key.partition(".")
-            if second:
-                config.setdefault(first, {})[second] = value if isinstance(value, int | float) else str(value)
-            else:
-                config[key] = value
+            (config.setdefault(first, {}) if second else config)[second or first] = value
         return config
+
+    def statics_of_module(self, module: Architecture) -> dict[str, StaticValue] | None:
+        """Returns the statics of the page's model if a module is this page with a config of the family; else None."""
+        origin = module.program.origin
+        if origin is None or origin.graph.name != self.page:
+            return None
+        own = {name.removeprefix("model."): value for name, value in origin.settings.items()}
+        own = {name: value for name, value in own.items() if name in self.statics or name in self.given}
+        try:
+            statics = self.all_statics({**own, **self.given}, vocab_of(module))
+            graph = self.graph(statics, vocab_of(module))
+        except ProgramError:
+            return None
+        is_same = print_graph(without_places(graph)) == print_graph(without_places(origin.graph))
+        return statics if is_same else None
 
     def to_page(self, name: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
         """Returns the name and the value on the page of a weight in a file."""
         own = _renamed(name, self.names)
+        if self.pairs and (match := re.match(r"stack\.(\d+)\.", own)):
+            step, place = divmod(int(match[1]), 2)
+            own = f"stack.{step}.{self.pairs[place]}.{own[match.end() :]}"
         return own, self._changed(own, weight, statics, 0)
 
     def to_file(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
         """Returns the name and the value in a file of a weight of the page."""
-        return _renamed(own, [(here, there) for there, here in self.names]), self._changed(own, weight, statics, 1)
+        name = own
+        if self.pairs and (match := re.match(r"stack\.(\d+)\.(\w+)\.", own)):
+            name = f"stack.{2 * int(match[1]) + self.pairs.index(match[2])}.{own[match.end() :]}"
+        return _renamed(name, [(here, there) for there, here in self.names]), self._changed(own, weight, statics, 1)
 
     def _changed(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue], direction: int) -> Tensor:
         for end, change in self.changed.items():
@@ -155,13 +218,24 @@ class Family:
         return weight
 
 
+def vocab_of(module: Architecture) -> int:
+    """Returns the number of tokens that a module reads; 0 if its first field has numbers."""
+    first = module.program.graph.region.inputs[0].type
+    return first.dims[-1].constant or 0 if first.name == "tokens" else 0
+
+
+def _plain_number(value: float) -> int | float:
+    """Returns a number as an integer where it is one, but for rounding."""
+    return round(value) if abs(value - round(value)) < 1e-9 * max(1, abs(value)) else value
+
+
 def _flat(config: Config, prefix: str = "") -> Iterator[tuple[str, Any]]:  # Any: JSON
-    """Yields the values of a config by their dotted paths; a list of equal words is one of them."""
+    """Yields the values of a config by their dotted paths; a list that repeats one or two words is their text."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, list) and value and all(item == value[0] for item in value):
-            yield f"{prefix}{key}", value[0]
+        elif isinstance(value, list) and value and value == (value[:2] * len(value))[: len(value)]:
+            yield f"{prefix}{key}", ", ".join(dict.fromkeys(map(str, value)))
         else:
             yield f"{prefix}{key}", value
 
@@ -185,7 +259,7 @@ def _family(name: str, row: Mapping[str, Any]) -> Family:  # Any: TOML
     return Family(
         name, row["class"], row["page"], row["statics"], row.get("only", {}), row.get("unused", []),
         row.get("given", {}), [(there, here) for there, here in row["names"]], row.get("changed", {}),
-        row.get("repeated", []), row.get("causal", True),
+        row.get("repeated", []), row.get("pairs", []), row.get("causal", True),
     )  # fmt: skip
 
 

@@ -101,8 +101,8 @@ class HubFolder:
 _RECIPE = """
 recipe {page} {{
     task  text[
-        path = "corpus.txt", valid_share = 0.1, tokenizer = "tokenizer.json", words = {words}, begin = {begin},
-        end = {end}, length = {length}]
+        path = "corpus.txt", valid_share = 0.1, tokenizer = "tokenizer.json", words = {words}, begin_token = {begin},
+        end_token = {end}, length = {length}]
     model {page}
     train adamw[lr = 1e-4, schedule = cosine, warmup = 50, clip = 1.0, batch = 8, steps = 1_000,
         weights = "."]

@@ -32,6 +32,12 @@ not_the_family = WeightsError.wording(
     "{folder} has the weights of a `{architecture}`, and the page is that of a `{expected}`",
     "save the whole model by the other class of `transformers`",
 )
+folder_exists = WeightsError.wording("{folder} exists", "choose another folder, or add `--force` to replace it")
+not_written = WeightsError.wording("{path} cannot be written: {reason}", "free space or choose another folder")
+not_a_language_model = WeightsError.wording(
+    "`{model}` does not predict the next token of the tokens that it reads",
+    "export it as a file, with `-o model.py`, which needs only torch",
+)
 _unlike = WeightsError.wording("the config of this `{model_type}` says `{key} = {value}`, and the page `{page}` has "
                                "nothing of the kind", _BY_HAND)  # fmt: skip
 _names_differ = WeightsError.wording(

@@ -265,6 +265,18 @@ def test_places_between_two_entries_are_interpolated() -> None:
     agree(Interpolate(h=H), slow, normal(B, N, 3, H), places, mask_k=mask)
 
 
+def test_places_that_heads_share_are_looked_up_as_those_of_each_head() -> None:
+    def of_each(t: Tensor, p: Tensor) -> Tensor:
+        result: Tensor = Interpolate(h=H)(t, p.expand(-1, -1, -1, H).clone())
+        return result
+
+    def shared(t: Tensor, p: Tensor) -> Tensor:
+        result: Tensor = Interpolate(h=H)(t, p.expand(-1, -1, -1, H))
+        return result
+
+    agree(shared, of_each, normal(B, N, 3, H), 3 * torch.rand(B, N, M, 1, dtype=torch.float64) - 0.5)
+
+
 def test_a_place_that_is_nan_is_interpolated_to_nan() -> None:
     result = Interpolate(h=1)(normal(1, 1, 3, 1), torch.tensor([[[[torch.nan], [1.0]]]], dtype=torch.float64))
     assert result.flatten().isnan().tolist() == [True, False]

@@ -298,8 +298,8 @@ def test_the_marks_of_a_model_of_others_are_tokens_of_its_tokenizer(tmp_path: Pa
     ids, size = tokenizer.encode(POEM).ids, tokenizer.get_vocab_size()
     for begin, first in ((3, 3), (-1, 7)):
         task = Text(
-            path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=size, begin=begin, end=7,
-            length=999,
+            path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=size,
+            begin_token=begin, end_token=7, length=999,
         )  # fmt: skip
         items = task.generate("train", 0)
         assert isinstance(items.targets, Ragged)

@@ -15,10 +15,10 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train import cuda_graph, data, devices
-from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning
-from archlang.train.record.mistakes import RunError
+from archlang.train.cuda_graph import CudaGraphStep
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import training
-from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
+from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.stop import Stop
 from tests.sampling import one_in
 from tests.tiny_run import TASK, StopAfter, latest_weights
@@ -299,7 +299,7 @@ def test_a_run_that_halves_its_parts_frees_its_graphs(
         return gradients(self, items)
 
     monkeypatch.setattr(EagerStep, "_compute_gradients", short)
-    with pytest.warns(MemoryWarning, match="continuing with 2"):
+    with pytest.warns(RunWarning, match="continuing with 2"):
         train(plan_recipe(program), tmp_path / "run")
     assert failed == [len(captures.launched)]
 
@@ -308,7 +308,7 @@ def test_memory_for_some_graphs_warns_and_does_not_change_the_curve(
     program: Path, tmp_path: Path, captures: Captures
 ) -> None:
     captures.room = 1
-    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
+    with pytest.warns(RunWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
         curve = train(plan_recipe(program), tmp_path / "run")
     assert len(warned) == 1
     assert set(captures.launched) == {0}

@@ -13,10 +13,10 @@ from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.train.deep_supervision import DeepSupervision
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.reading import read_plan
 from archlang.train.runs import training
 from archlang.train.runs.training import train_together
-from archlang.train.stacked import StackingWarning
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -127,7 +127,7 @@ def test_a_run_in_the_words_of_earlier_versions_resumes(file: Path, tmp_path: Pa
 
 def test_seeds_with_carried_states_train_one_after_another(file: Path, tmp_path: Path) -> None:
     plans = [plan_recipe(file, sets={"seed": seed, "train.steps": "4"}) for seed in ("1", "2")]
-    with pytest.warns(StackingWarning, match="each seed carries the states of its own examples"):
+    with pytest.warns(RunWarning, match="each seed carries the states of its own examples"):
         train_together(plans, [tmp_path / "first", tmp_path / "second"], device="cpu")
     training.train(plans[1], tmp_path / "alone", device="cpu")
     assert contents(tmp_path / "second") == contents(tmp_path / "alone")

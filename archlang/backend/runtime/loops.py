@@ -127,7 +127,8 @@ class _CountedLoop(Loop):
         for start in range(detached, len(steps), size):
             take = self._take if self.together is None else partial(computed_again, self._take)
             states, own_emissions, own_extras = take(steps[start : start + size], *states, *captured)
-            emissions, extras = emissions + own_emissions, extras + own_extras
+            emissions = own_emissions if self.step_results is None else emissions + own_emissions
+            extras += own_extras
         if self.step_results is not None:
             self.step_results.values[:] = emissions[first:]
         if self.carried is not None:

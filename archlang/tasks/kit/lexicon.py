@@ -120,9 +120,9 @@ class Numbers(dict[str, int]):
 
     def encode(self, texts: Sequence[Words]) -> Ragged:
         """Returns texts as numbers of words; new words get the next numbers. What a `TokenCut` cuts has numbers."""
-        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
         if isinstance(texts[0], np.ndarray):
-            return Ragged(np.concatenate(texts), offsets)
+            return Ragged.of_rows(texts)
+        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
         return Ragged(np.fromiter(map(self.__getitem__, chain.from_iterable(texts)), np.int32, offsets[-1]), offsets)
 
 

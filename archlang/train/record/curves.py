@@ -18,12 +18,9 @@ from archlang.errors.names import listed
 from archlang.plan.plan import Plan
 from archlang.plugins.plugins import PluginFunction
 from archlang.train.record import mistakes
+from archlang.train.record.mistakes import RunWarning
 
 _VERSION = "brain.Event:2"
-
-
-class TrackerWarning(UserWarning):
-    """A tracker gets no further points; the run continues."""
 
 
 @dataclass
@@ -50,7 +47,7 @@ class Tracker:
         except Exception as error:  # each service has its own errors
             if not self._failed:
                 reason = getattr(error, "strerror", None) or error
-                warnings.warn(f"{self.name} gets no further points: {reason}", TrackerWarning, stacklevel=4)
+                warnings.warn(f"{self.name} gets no further points: {reason}", RunWarning, stacklevel=4)
             self._failed = True
 
 

@@ -41,7 +41,7 @@ from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
 from archlang.train.record import mistakes, schemas
 from archlang.train.record.curves import Curves, Tracker
-from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.mistakes import RunError, RunWarning, disk_errors_as
 from archlang.train.record.reading import (
     CURVES,
     GRAPH,
@@ -63,10 +63,6 @@ _COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "g
 _PACKAGE = package.FOLDER.resolve()
 # The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
-
-
-class RecordWarning(UserWarning):
-    """A part of the record was lost; the run continues."""
 
 
 def used_files(plan: Plan) -> dict[str, str]:
@@ -322,13 +318,13 @@ class Record:
         except mistakes.RunMachineError:
             raise
         except mistakes.RunError as error:
-            warnings.warn(f"{error.message}: what the run began with is unknown", RecordWarning, stacklevel=2)
+            warnings.warn(f"{error.message}: what the run began with is unknown", RunWarning, stacklevel=2)
             return
         record, changes = with_resumption(recorded, step, this_process(device))
         if changes:
             self.write_json(schemas.VERSIONS, record)
             message = f"the run resumes with {changes}; its results may differ from those of an undisturbed run"
-            warnings.warn(message, RecordWarning, stacklevel=2)
+            warnings.warn(message, RunWarning, stacklevel=2)
 
     def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
         """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint."""
@@ -352,7 +348,7 @@ class Record:
                 if (folder.size(name) if folder.has_file(name) else -1) >= size:
                     folder.truncate(name, size)
                 elif size:
-                    warnings.warn(f"{self.folder / name} has lost lines", RecordWarning, stacklevel=2)
+                    warnings.warn(f"{self.folder / name} has lost lines", RunWarning, stacklevel=2)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Adds points to the curves of TensorBoard and of the trackers."""

@@ -32,7 +32,7 @@ from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
-from archlang.train.record.run_folder import RecordWarning
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import mistakes
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
@@ -164,7 +164,7 @@ def _warn_of_divergence(splits: Mapping[str, schemas.SplitResult]) -> None:
     diverged = ", ".join(name for name, split in splits.items() if split.loss is None)
     if diverged:
         message = f"the loss of {diverged} is NaN or infinite: the training has diverged, and its metrics mean nothing"
-        warnings.warn(message, RecordWarning, stacklevel=3)
+        warnings.warn(message, RunWarning, stacklevel=3)
 
 
 # From a run folder
@@ -204,7 +204,7 @@ class OpenedRun:
         for name, split in loaded.items() if recorded else ():
             if describe_split(split) != recorded.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
-                warnings.warn(message, RecordWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
         return loaded
 
     def warn_of_changes(self, splits: Iterable[str]) -> None:
@@ -214,7 +214,7 @@ class OpenedRun:
                 self.load([name], None)
             except ArchlangError as error:
                 message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
-                warnings.warn(message, RecordWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
 
     @cached_property
     def input_format(self) -> InputFormat:
@@ -376,7 +376,7 @@ def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
     for name, split in splits.items():
         if name != "train" and (shared := _shared_rows(split, splits["train"])):
             message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
-            warnings.warn(message, RecordWarning, stacklevel=3)
+            warnings.warn(message, RunWarning, stacklevel=3)
 
 
 def _shared_rows(split: Split, train: Split) -> int:

@@ -16,7 +16,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
-from archlang.tasks.kit.ragged import Ragged, join, offsets_of
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import (
     DecodableTask,
@@ -274,7 +274,7 @@ class InputFormat(FileModel):
                 rows.append(self._encode(item, length))
                 if rows[-1].keys() != rows[0].keys():
                     raise mistakes.some_with_answers(self.fields[-1].name)
-        fields = {name: _ragged([row[name] for row in rows]) for name in rows[0]}
+        fields = {name: Ragged.of_rows([row[name] for row in rows]) for name in rows[0]}
         if self.form is Form.CLASSES:
             return Split(fields, np.full(len(rows), -1))
         answered = fields[self.points_from] if self.points_from else list(fields.values())[-1]
@@ -342,7 +342,3 @@ def pointing_fields(module: Architecture, names: Sequence[str]) -> tuple[str, st
         next((name for length, name in owners if length == size), "") for size in module.program.result.lengths
     )
     return points_from or points_at, points_at
-
-
-def _ragged(rows: Sequence[np.ndarray]) -> Ragged:
-    return join([Ragged(row, offsets_of(np.asarray([len(row)], dtype=np.int64))) for row in rows])

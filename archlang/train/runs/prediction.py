@@ -241,8 +241,8 @@ def likelihoods(
     if not rows:
         return []
     split = input_format.split([row[:-1] for row in rows], [""] * len(rows))
-    marks = ([place >= first for place in range(1, len(row))] for row, first in zip(rows, known, strict=True))
-    targets, scored = Ragged.of((row[1:].tolist() for row in rows), np.int64), Ragged.of(marks, np.bool_)
+    marks = [np.arange(1, len(row)) >= first for row, first in zip(rows, known, strict=True)]
+    targets, scored = Ragged.of_rows([row[1:] for row in rows]), Ragged.of_rows(marks)
     data = Data(replace(split, targets=targets, scored=scored), device)
     results: dict[int, Likelihood] = {}
     module.eval()

@@ -33,6 +33,7 @@ from archlang.train.devices import (
 from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import Record, recorded_threads
 from archlang.train.refusals import is_elementwise, uses_every_weight
 from archlang.train.runs import mistakes
@@ -41,7 +42,7 @@ from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import ProgressDisplay
 from archlang.train.runs.start import Start
 from archlang.train.settings import Settings
-from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
+from archlang.train.stacked import WEIGHTS_APART, StackedStep
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import SAVED_EVERY, CannotStack, Interval, NoProgress, Trainer, Watcher, train_all
@@ -268,7 +269,7 @@ def _train_stacked(
                     train_all(group, stacked, stop)
             except CannotStack as error:
                 message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
-                warnings.warn(message, StackingWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
                 return ends
             for index, run in runs.items():
                 try:

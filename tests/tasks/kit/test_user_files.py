@@ -123,7 +123,6 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.tsv", "", 1, "the file is empty"),
         ("a.tsv", "text\ttext\tlabel\na\tb\tc\n", 1, "several columns `text`"),
         ("a.tsv", "text\tlabel\tsplit\tsplit\na\tb\ttrain\ttest\n", 1, "several columns `split`"),
-        ("a.jsonl", '{"text": "a", "label": "b", "text": "c"}\n', 1, "each name once"),
         ("a.jsonl", '{"text": "a", "label": NaN}\n', 1, "expected a JSON object"),
         ("a.tsv", "text\tlabel\n", 1, "expected a line of data"),
         ("a.tsv", "texts\tlabel\na\tb\n", 1, "there is no column `text`"),

@@ -23,9 +23,9 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.kit.metrics import Tally
 from archlang.train import score, trainer
 from archlang.train.record import checkpoint
-from archlang.train.record.checkpoint import Checkpoints, CheckpointWarning
-from archlang.train.record.mistakes import RunError, RunMachineError
-from archlang.train.record.run_folder import Record, RecordWarning
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunError, RunMachineError, RunWarning
+from archlang.train.record.run_folder import Record
 from archlang.train.record.schemas import EvaluationMetrics, json_value
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
@@ -253,7 +253,7 @@ def test_a_run_with_a_damaged_checkpoint_resumes_from_the_previous_one(
     train: Train, run: Path, finished_run: Path
 ) -> None:
     damage(run, 40)
-    with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
+    with pytest.warns(RunWarning, match="step-00000040 is damaged"):
         train(run)
     assert contents(run) == contents(finished_run)
 
@@ -262,7 +262,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, run: 
     for step in steps(run):
         damage(run, step)
     before = contents(run)
-    with pytest.warns(CheckpointWarning), pytest.raises(RunError, match="every checkpoint"):
+    with pytest.warns(RunWarning), pytest.raises(RunError, match="every checkpoint"):
         train(run)
     assert contents(run) == before
 
@@ -313,7 +313,7 @@ def test_a_killed_run_with_patience_ends_at_the_same_step(
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(run: Path) -> None:
     best = json.loads((run / "results.json").read_text())["best_step"]
     damage(run, best)
-    with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
+    with pytest.warns(RunWarning, match="another checkpoint is used"):
         outcome = evaluation.evaluate_run(run, device="cpu")
     assert outcome.step in set(steps(run)) - {best}
 
@@ -387,7 +387,7 @@ def test_changed_data_cause_a_warning(run: Path) -> None:
     data = json.loads((run / "data.json").read_text())
     data["test"]["sha256"] = "0"
     (run / "data.json").write_text(json.dumps(data))
-    with pytest.warns(RecordWarning, match="the test split is not the one"):
+    with pytest.warns(RunWarning, match="the test split is not the one"):
         evaluation.evaluate_run(run, device="cpu")
 
 
