@@ -15,8 +15,8 @@ import torch
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import evaluation, training
-from archlang.train.stacked import StackingWarning
 from archlang.train.stop import Stop
 from benchmarks.results_text import machine
 
@@ -69,7 +69,7 @@ def together(plans: Sequence[Plan], device: str, precision: str, warm: int, time
     """Returns the seconds per step of all seeds together."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", StackingWarning)
+        warnings.simplefilter("always", RunWarning)
         folders = [Path(folder) / str(plan.seed) for plan in plans]
         outcomes = training.train_together(plans, folders, device=device, precision=precision, stop=clock)
     for warning in caught:

@@ -1,5 +1,6 @@
 """Elementwise functions, comparisons and selections of numbers."""
 
+from collections.abc import Callable
 from math import log
 
 import torch
@@ -229,6 +230,19 @@ class SoftmaxPositions(Weightless):
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b n d"]:
         return masked_softmax(x, None if mask_n is None else mask_n[..., None], 1)
+
+
+def reduced(
+    x: Tensor, allowed: Bool[Tensor, "..."] | None, axis: int, reduce: Callable[[Tensor, int], Tensor], neutral: float
+) -> Tensor:
+    """Returns a reduction of the allowed entries of an axis, 0 where there are none. `neutral` changes no result."""
+    if not x.shape[axis]:
+        return x.sum(axis)
+    if allowed is None:
+        return reduce(x, axis)
+    # What has no allowed entries keeps its numbers: the derivative of log-sum-exp is NaN where all are -inf.
+    some = allowed.any(axis, keepdim=True)
+    return reduce(x.masked_fill(some & ~allowed, neutral), axis).masked_fill(~some.squeeze(axis), 0.0)
 
 
 def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -> Bool[Tensor, "..."]:

@@ -88,6 +88,21 @@ class OneHot(nn.Module):
         return self.units[x]
 
 
+class IsToken(nn.Module):
+    """y_i = 1 if x_i = token, else 0"""
+
+    one: Tensor
+    placeless = True
+
+    def __init__(self, *, token: int, vocab: int) -> None:
+        super().__init__()
+        self.token = token
+        self.register_buffer("one", torch.ones(1), persistent=False)
+
+    def forward(self, x: Int[Tensor, "b n"], **_: Mask) -> Float[Tensor, "b n 1"]:
+        return x.eq(self.token)[..., None] * self.one
+
+
 class Zeros(nn.Module):
     """y_i = 0 for each token"""
 

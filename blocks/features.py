@@ -112,6 +112,37 @@ class TileFeatures(Weightless):
         return torch.cat([x] * self.times, -1)
 
 
+class TransposeFeatures(Weightless):
+    """y_{c k + g} = x_{g d / k + c}"""
+
+    k: int
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return grouped(x, self.k).transpose(-1, -2).flatten(-2)
+
+
+class MixGroups(Weightless):
+    """y_i = Σ_j w_{ik+j} x_j, x_j being the j-th of k groups of features"""
+
+    k: int
+
+    def forward(self, x: Float[Tensor, "*b d"], w: Float[Tensor, "*b e"]) -> Float[Tensor, "*b _y"]:
+        return (grouped(w, w.shape[-1] // self.k) @ grouped(x, self.k)).flatten(-2)
+
+
+class Identity(nn.Module):
+    """y_{k i + j} = 1 if i = j, else 0"""
+
+    matrix: Tensor
+
+    def __init__(self, *, k: int) -> None:
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(k).flatten(), persistent=False)
+
+    def forward(self, batch: int) -> Float[Tensor, "b _e"]:
+        return self.matrix.expand(batch, -1)
+
+
 class HeadColumns(Weightless):
     """y_{i, h} = x_{h · d / heads + i}"""
 
@@ -151,18 +182,25 @@ class SumFeatures(GroupReduction):
         return grouped(x, self.groups).sum(-1)
 
 
-class MaxFeatures(Weightless):
-    """y = max_c x_c"""
+class MaxFeatures(GroupReduction):
+    """y_j = max_c x_{j · d / groups + c}"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        return x.amax(-1, keepdim=True)
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).amax(-1)
 
 
-class MinFeatures(Weightless):
-    """y = min_c x_c"""
+class MinFeatures(GroupReduction):
+    """y_j = min_c x_{j · d / groups + c}"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b 1"]:
-        return x.amin(-1, keepdim=True)
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).amin(-1)
+
+
+class LogsumexpFeatures(GroupReduction):
+    """y_j = ln Σ_c exp(x_{j · d / groups + c})"""
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b _groups"]:
+        return grouped(x, self.groups).logsumexp(-1)
 
 
 class ProductFeatures(GroupReduction):

@@ -1,6 +1,7 @@
 """Linear maps of the features, and two of them with an activation between."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import sqrt
 
 import torch
@@ -17,13 +18,19 @@ class Linear(nn.Linear):
 
         y = x Wᵀ + b
 
-    W and b are initialised as in torch, U(±1/sqrt(d)); with `init = xavier`, W is uniform within sqrt(6 / (d +
-    out))."""
+    W and b are initialised as in torch, U(±1/sqrt(d)); with `init = xavier`, W is uniform within sqrt(6 / (d + out)).
+    With `normal` W is from N(0, std²), with `orthogonal` orthonormal, with `zeros` 0, and b is 0."""
 
-    def __init__(self, *, out: int, bias: bool, init: str, d: int) -> None:
+    def __init__(self, *, out: int, bias: bool, init: str, std: float, d: int) -> None:
         super().__init__(d, out, bias=bias)
-        if init == "xavier":
-            nn.init.xavier_uniform_(self.weight)
+        draw: dict[str, Callable[[Tensor], Tensor]] = {
+            "xavier": nn.init.xavier_uniform_, "normal": partial(nn.init.normal_, std=std),
+            "orthogonal": nn.init.orthogonal_, "zeros": nn.init.zeros_,
+        }  # fmt: skip
+        if init in draw:
+            draw[init](self.weight)
+        if init not in ("torch", "xavier") and bias:
+            nn.init.zeros_(self.bias)
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
         return F.linear(x, self.weight, self.bias)

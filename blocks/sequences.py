@@ -1,15 +1,15 @@
 """Positions of sequences: reductions that ignore padding, selections, moves, and chunks."""
 
-from collections.abc import Callable
-
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.scans import StackedChunks
+from archlang.blocks.activations import reduced
 from archlang.blocks.positions import counted
 
 
@@ -56,25 +56,21 @@ class Max(Weightless):
     """y = max_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
-        return extreme(x, mask_n, torch.amax, -torch.inf)
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.amax, -torch.inf)
 
 
 class Min(Weightless):
     """y = min_i x_i over the real positions; zeros for a sample without positions"""
 
     def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
-        return extreme(x, mask_n, torch.amin, torch.inf)
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.amin, torch.inf)
 
 
-def extreme(
-    x: Float[Tensor, "b n d"], mask_n: MaskN, reduce: Callable[[Tensor, int], Tensor], last: float
-) -> Float[Tensor, "b d"]:
-    """Returns max or min over the real positions; zeros for a sample without positions. `last` is never chosen."""
-    if x.shape[1] == 0:
-        return x.new_zeros(x.shape[0], x.shape[2])
-    if mask_n is None:
-        return reduce(x, 1)
-    return reduce(x.masked_fill(~mask_n[..., None], last), 1).masked_fill(~mask_n.any(1, keepdim=True), 0.0)
+class Logsumexp(Weightless):
+    """y = ln Σ_i exp(x_i) over the real positions; zeros for a sample without positions"""
+
+    def forward(self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None) -> Float[Tensor, "b d"]:
+        return reduced(x, None if mask_n is None else mask_n[..., None], 1, torch.logsumexp, -torch.inf)
 
 
 def states_at(x: Float[Tensor, "b n d"], positions: Tensor) -> Float[Tensor, "b m d"]:
@@ -99,10 +95,7 @@ class Shift(Weightless):
         return torch.cat((real_only(x, mask_n), zeros), 1)[:, -self.by :]
 
     def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        before = cache.tensors.get("before", x.new_zeros(x.shape[0], self.by, x.shape[2]))
-        states = torch.cat((before, x), 1)
-        cache.tensors["before"] = states[:, x.shape[1] :]
-        return states[:, : x.shape[1]]
+        return cache.with_last(self.by, x)[:, : x.shape[1]]
 
 
 class Slice(Weightless):
@@ -153,6 +146,105 @@ class Pad(Weightless):
         return y, place < mask_n.sum(1, keepdim=True) + self.before + self.after
 
 
+class Groups(Weightless):
+    """A block of groups of k adjacent positions."""
+
+    k: int
+
+    def whole(
+        self, x: Float[Tensor, "b n d"], mask_n: MaskN, first: int = 0
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        """Returns the features of each whole group, from its position `first` on, and the mask of the groups."""
+        b, n, d = x.shape
+        if not is_exporting() or _is_always_whole(n, self.k):
+            y = x[:, : n // self.k * self.k].reshape(b, n // self.k, self.k, d)[:, :, first:].flatten(2)
+            return y, None if mask_n is None else mask_n[:, self.k - 1 :: self.k]
+        # With two groups of padding: torch compiles a number of them below two as a constant.
+        ends = self.k * torch.arange(1, n // self.k + 3, device=x.device)
+        place = ends[:, None] + torch.arange(first - self.k, 0, device=x.device)
+        count = n if mask_n is None else mask_n.sum(1, keepdim=True)
+        return x[:, place.clamp(max=n - 1)].flatten(2), (ends <= count).expand(b, -1)
+
+
+def _is_always_whole(n: int, k: int) -> bool:
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes half a second
+
+    return statically_known_true(n % k == 0)
+
+
+class Patches(Groups):
+    """y_j = [x_{kj}; …; x_{kj+k-1}], of whole groups
+
+    Yu et al., "MEGABYTE: predicting million-byte sequences with multiscale transformers", 2023, section 2.2."""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n)
+
+
+class Every(Groups):
+    """y_j = x_{kj+k-1}, of whole groups"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m d"], Bool[Tensor, "b _m"] | None]:
+        return self.whole(x, mask_n, self.k - 1)
+
+
+class Interleave(Groups):
+    """y_{ki+c} = the c-th of k groups of the features of x_i"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
+        b, n, d = x.shape
+        y = x.reshape(b, n * self.k, d // self.k)
+        return y, None if mask_n is None else mask_n.repeat_interleave(self.k, 1)
+
+
+class Hold(Groups):
+    """y_i = x_{⌊(i + 1) / k⌋ - 1}, zeros where x has no such position"""
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], like: Float[Tensor, "b m e"], *, mask_n: MaskN = None, **_: Mask
+    ) -> Float[Tensor, "b m d"]:
+        ended = torch.arange(1, like.shape[1] + 1, device=x.device) // self.k
+        return states_at(real_only(x, mask_n), (ended - 1).expand(x.shape[0], -1))
+
+
+class Convolve(nn.Conv1d):
+    """y_i = b + Σ_a W_a x_{i + dilation (a - before)},    before = width - 1 if `causal`, else ⌊(width - 1) / 2⌋
+
+    van den Oord et al., "WaveNet: a generative model for raw audio", 2016, section 2.1."""
+
+    def __init__(
+        self, *, out: int, width: int, dilation: int, stride: int, groups: int, causal: bool, bias: bool, d: int
+    ) -> None:
+        super().__init__(d, out, width, stride=stride, dilation=dilation, groups=groups, bias=bias)
+        self.causal = causal
+        self.reach = (width - 1) * dilation
+        self.before = self.reach if causal else (width - 1) // 2 * dilation
+
+    def forward(  # type: ignore[override]  # a block returns the mask of a length of its own
+        self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
+    ) -> Float[Tensor, "b _m out"] | tuple[Float[Tensor, "b _m out"], Bool[Tensor, "b _m"] | None]:
+        (stride,) = self.stride
+        y = self._of_padded(real_only(x, mask_n), self.before, self.reach - self.before)
+        first = stride - 1 if self.causal else 0
+        return y if stride == 1 else (y, None if mask_n is None else mask_n[:, first::stride])
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n out"]:
+        return self._of_padded(cache.with_last(self.reach, x), 0, 0)
+
+    def _of_padded(self, x: Float[Tensor, "b n d"], before: int, after: int) -> Float[Tensor, "b _m out"]:
+        """Returns the result of states and of zeros around them."""
+        (stride,) = self.stride
+        # One result more, because torch convolves no empty sequence. The first end is that of a group.
+        padded = F.pad(x, (0, 0, before - (stride - 1 if self.causal else 0), after + stride))
+        return super().forward(padded.transpose(1, 2))[..., :-1].transpose(1, 2)
+
+
 class Expand(Weightless):
     """y_0 = x"""
 
@@ -168,13 +260,28 @@ class Indices(Weightless):
 
 
 class Gather(Weightless):
-    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position"""
+    """y_i = x_{at_i}, at rounded to the nearest; zeros where the sample has no such position, and for at_i > i if
+    `causal`"""
+
+    causal: bool
 
     def forward(
         self, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None, **_: Mask
     ) -> Float[Tensor, "b m d"]:
+        return self._states(x, at, 0, mask_n)
+
+    def extend(
+        self, cache: BlockCache, x: Float[Tensor, "b n d"], at: Float[Tensor, "b m 1"], *, mask_n: MaskN = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b m d"]:  # fmt: skip
+        return self._states(cache.append("x", x) if cache.grows[0] else x, at, cache.start, mask_n)
+
+    def _states(self, x: Tensor, at: Tensor, start: int, mask_n: MaskN) -> Float[Tensor, "b m d"]:
+        """Returns the states at the places of the positions from `start` on."""
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
+        if self.causal:
+            inside &= nearest <= torch.arange(start, start + at.shape[1], device=x.device)
         return states_at(real_only(x, mask_n), nearest.masked_fill(~inside, -1.0).long())
 
 
@@ -185,16 +292,38 @@ class Transpose(Weightless):
         return x.transpose(1, 2)
 
 
-class CumulativeSum(Weightless):
+class Cumulative(Weightless):
+    """A reduction of the positions so far, which continues from its last result."""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        raise NotImplementedError
+
+    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        before = cache.tensors.get("last", x[:, :0])
+        y = self.forward(torch.cat((before, x), 1))[:, before.shape[1] :]
+        cache.tensors["last"] = y[:, -1:]
+        return y
+
+
+class CumulativeSum(Cumulative):
     """y_i = Σ_{j ≤ i} x_j"""
 
     def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
         return x.cumsum(1)
 
-    def extend(self, cache: BlockCache, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
-        y = x.cumsum(1) + cache.tensors.get("sum", 0)
-        cache.tensors["sum"] = y[:, -1:]
-        return y
+
+class CumulativeMax(Cumulative):
+    """y_i = max_{j ≤ i} x_j"""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return x.cummax(1).values
+
+
+class CumulativeLogsumexp(Cumulative):
+    """y_i = ln Σ_{j ≤ i} exp(x_j)"""
+
+    def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n d"]:
+        return x.logcumsumexp(1)
 
 
 class Chunks(Weightless):

@@ -48,7 +48,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "train": train.train, "table": table.table, "tune": table.tune, "eval": trained.evaluate,
         "predict": trained.predict,
     },
-    "Share": {"export": trained.export, "bug": internal_errors.bug},
+    "Share": {"import": trained.import_model, "export": trained.export, "bug": internal_errors.bug},
 }  # fmt: skip
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import flag, output, parse_sets, program_argument, text_or_path
+from archlang.cli.arguments import flag, output, parse_sets, program_argument, remat_of, text_or_path
 
 if TYPE_CHECKING:
     from archlang.backend.measured_costs import MeasuredCosts
@@ -134,6 +134,7 @@ def summary(
         bool, typer.Option("--measure", help="Also run a random batch, and count what it costs.")
     ] = False,
     devices: Annotated[int, typer.Option(min=1, help="Devices that train the recipe.")] = 1,
+    remat: arguments.Remat = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -175,7 +176,8 @@ def summary(
         module = build(graph, plugins)
         measured = {costs.length: measure_costs(module, costs.length, batch) for _, costs in summaries}
     needs = [
-        {} if plan is None else memory_by_devices(plan, positions, devices) for positions in length or [_DEFAULT_LENGTH]
+        {} if plan is None else memory_by_devices(plan, positions, devices, remat=remat_of(remat))
+        for positions in length or [_DEFAULT_LENGTH]
     ]
     if as_json:
         facts = [

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -139,6 +139,13 @@ Save = Annotated[
         ),
     ),
 ]  # fmt: skip
+Remat = Annotated[
+    str | None,
+    typer.Option(
+        "--remat", metavar="auto|STEPS", help="Keep only states of loops: backward repeats so many steps at a time.",
+        callback=matching("auto|[1-9][0-9]*", "a number of steps or auto; write auto, 1 or 4"),
+    ),
+]  # fmt: skip
 
 # Many runs.
 Seeds = Annotated[
@@ -149,7 +156,8 @@ EngineOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--engine-option",
-        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`.",
+        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`, "
+        "and `nodes` a run.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]
@@ -184,6 +192,11 @@ def _duration(text: str) -> timedelta:
 def save_interval(save: str) -> int | timedelta:
     """Returns the steps or the time of `--save`."""
     return _duration(save) if save[-1] in _UNITS else int(save)
+
+
+def remat_of(remat: str | None) -> int | Literal["auto"]:
+    """Returns the steps of `--remat`; 0 without it."""
+    return "auto" if remat == "auto" else int(remat or 0)
 
 
 def chosen_seeds(seeds: str | None) -> list[int]:

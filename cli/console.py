@@ -105,7 +105,7 @@ def plain_warnings() -> Iterator[None]:
 
 def write_page(content: str, target: Path | None, folder: Path, name: str) -> None:
     """Writes a page to a file that the user has named, or by default into a folder, and prints where."""
-    from archlang.reports.files import write_file, write_inside
+    from archlang.reports.pages import write_file, write_inside
 
     if target is None:
         target = write_inside(folder, name, content)

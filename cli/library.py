@@ -199,7 +199,7 @@ def recipes(
 
 
 def _copy(file: Path, text: str, folder: Path) -> None:
-    from archlang.reports.files import write_file
+    from archlang.reports.pages import write_file
 
     target = folder / file.name
     if os.path.lexists(target):

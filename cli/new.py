@@ -39,7 +39,7 @@ def new(
     """
     from archlang.errors.source import Source
     from archlang.plan.check import check_text
-    from archlang.reports.files import write_file
+    from archlang.reports.pages import write_file
     from archlang.resolve import library
     from archlang.syntax.parser import parse
     from archlang.syntax.printer import format_program

@@ -105,8 +105,8 @@ def table(
     if name is not None and (name.endswith(".arch") or "/" in name):
         remedy = "name the file and a table of it, or with `--list` a folder"
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
-    if together and devices > 1:
-        console.fail("`--together` and `--devices` exclude each other", "use one of them", code=2)
+    if together and (devices > 1 or "nodes" in parse_sets(options)):
+        console.fail("`--together` and several devices or nodes exclude each other", "use one of them", code=2)
     console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
     if listed:
         unheeded = {
@@ -136,16 +136,14 @@ def table(
         return
     if not no_run:
         ask_for(plan.plans, yes, terminal)
-    failed = False
+    failed = 0
     stop = Stop()
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
     _show_results(runs, compared, parse_sets(sets), form, write)
-    if stop.asked:
-        raise typer.Exit(stop.exit_code)
-    if failed:
-        raise typer.Exit(1)
+    if code := stop.exit_code if stop.asked else failed:
+        raise typer.Exit(code)
 
 
 def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
@@ -179,8 +177,8 @@ def _run(
     stop: Stop,
     together: bool,
     engine: tuple[str, int | None, dict[str, str], int, int],
-) -> bool:
-    """Runs the unfinished points until `stop` is asked. Returns whether a point failed."""
+) -> int:
+    """Runs the unfinished points until `stop` is asked. Returns the exit code for those that failed."""
     from archlang.train.runs.engines import make_engine
     from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
@@ -188,10 +186,10 @@ def _run(
     if total > len(points):
         terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
-        return False
+        return 0
     runner = make_engine(*engine)
     make_folder(runs.folder, [point.folder.name for point in points] + [JOBS])
-    failed = stopped = 0
+    codes, stopped = set[int](), 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
     with console.plain_warnings(), stop.listening(), shown.bar:
         results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
@@ -201,14 +199,14 @@ def _run(
             if run.is_elsewhere:
                 terminal.print(f"running in another process: {run.point.name}")
             elif run.error:
-                failed += 1
+                codes.add(71 if run.is_of_machine else 1)
                 terminal.print(f"failed: {run.point.name}: {run.error}")
             stopped += not run.error and run.stopped
             is_done = not run.error and not run.stopped
             shown.advance(f"done: {run.point.name}, {run.seconds:.1f} s; " if is_done else "")
     if stop.asked or stopped:
         terminal.print("stopped; rerun the command to resume")
-    return failed > 0
+    return min(codes, default=0)
 
 
 class RunsDisplay:
@@ -234,7 +232,7 @@ class RunsDisplay:
 def _show_results(
     runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
 ) -> None:
-    from archlang.reports.files import write_file
+    from archlang.reports.pages import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
@@ -303,7 +301,7 @@ def tune(
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
     tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices)
-    shown = RunsDisplay(terminal, search.recipe, trials)
+    shown, lost = RunsDisplay(terminal, search.recipe, trials), False
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries, devices)
         for trial, result in tuning.run(trials, runner, lambda: stop.asked):
@@ -311,6 +309,7 @@ def tune(
             reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
+            lost |= result.is_of_machine
     is_over = deadline is not None and time.time() >= deadline
     if stop.asked or is_over:
         terminal.print("stopped; rerun the command to resume")
@@ -329,8 +328,8 @@ def tune(
         _print_best(tuning, ranked)
     elif not (stop.asked or is_over or unfinished):
         console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
-    if stop.asked:
-        raise typer.Exit(stop.exit_code)
+    if stop.asked or lost:
+        raise typer.Exit(stop.exit_code if stop.asked else 71)
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:

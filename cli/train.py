@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument, save_interval
+from archlang.cli.arguments import deadline_of, flag, output, parse_sets, program_argument, remat_of, save_interval
 from archlang.cli.data import ask_for
 
 if TYPE_CHECKING:
+    import torch
+
     from archlang.plan.plan import Plan
+    from archlang.train.memory import Remat
     from archlang.train.record.schemas import Results
     from archlang.train.runs.evaluation import Result
 
@@ -27,6 +31,10 @@ def train(
     sets: arguments.Sets = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Short for `--set train.steps=N`.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Short for `--set seed=N`.")] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--from", help="A run or a saved model to begin with: short for the setting `weights`."),
+    ] = None,
     device: arguments.Device = "auto",
     precision: arguments.Precision = "32",
     devices: Annotated[int | None, typer.Option(min=1, help="Processes on this machine, one for each device.")] = None,
@@ -41,10 +49,7 @@ def train(
             "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
         ),
     ] = False,
-    remat: Annotated[
-        bool,
-        flag("--remat", "Keep only the states of a loop's steps, and compute the steps again in the backward pass."),
-    ] = False,
+    remat: arguments.Remat = None,
     shard: Annotated[
         bool, flag("--shard", "Divide the weights, gradients and optimizer state among the devices, for larger models.")
     ] = False,
@@ -76,14 +81,14 @@ def train(
     """
     from archlang.plan.from_file import plan_recipe
     from archlang.plan.trust import require_trust
-    from archlang.train.refusals import require_trainable
+    from archlang.train.refusals import refusal
 
     deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
         amount = "and none is given" if file is None else "not both"
         console.fail(f"name a program or `--resume FOLDER`, {amount}", "see `archlang train --help`", code=2)
     if resume is not None:
-        if recipe or sets or steps is not None or seed is not None or out is not None or precision != "32":
+        if recipe or sets or weights or steps is not None or seed is not None or out is not None or precision != "32":
             message = "a resumed run keeps its settings: name no recipe, setting, precision or folder with `--resume`"
             console.fail(message, "leave the others out; to train with other settings, name the program", code=2)
         from archlang.train.record.reading import read_plan
@@ -94,6 +99,7 @@ def train(
         assert file is not None
         settings = parse_sets(sets) | ({} if steps is None else {"train.steps": str(steps)})
         settings |= {} if seed is None else {"seed": str(seed)}
+        settings |= {} if weights is None else {"train.weights": json.dumps(str(weights), ensure_ascii=False)}
         plan = plan_recipe(file, recipe, settings, allow or (), plugin or ())
         folder = out or _new_folder(Path("runs") / plan.recipe)
 
@@ -102,10 +108,17 @@ def train(
             console.fail(f"torchrun has started {started}, and `{option}` names {given}", f"omit `{option}`", code=2)
     require_trust([plan])
     count, machines = devices or _torchrun_count("LOCAL_WORLD_SIZE"), nodes or _torchrun_count("GROUP_WORLD_SIZE")
-    require_trainable(plan.train, precision, count * machines, shard=shard, graphs=graphs, remat=remat)
+    together = remat_of(remat)
+    options = {"shard": shard, "graphs": graphs, "remat": bool(together)}
+    if error := refusal(plan, device, precision, count * machines, **options):
+        raise error
     ask_for([plan], yes, console.err if as_json else console.out)
     if dry_run:
-        _print_needs(plan, device, count, machines, shard, remat)
+        from archlang.train.devices import require_device
+
+        # Before torch is imported, the kind of `auto` is not known.
+        place = require_device(plan, device, precision, count, machines, **options)
+        _print_needs(plan, place, count, machines, shard, together)
         return
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
@@ -127,7 +140,7 @@ def train(
     ):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=count, nodes=machines,
-            track=track or (), compiled=compiled, graphs=graphs, remat=remat, shard=shard,
+            track=track or (), compiled=compiled, graphs=graphs, remat=together, shard=shard,
             save=save_interval(save), console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():
@@ -146,21 +159,25 @@ def train(
         raise typer.Exit(stop.exit_code)
 
 
-def _print_needs(plan: Plan, device: str, devices: int, nodes: int, shard: bool, remat: bool) -> None:
-    """Prints what a run needs. Raises a RunMachineError if that is more memory than there is."""
+def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> None:
+    """Prints what a run needs. Raises a RunMachineError if that is more memory than there is, or a RunError if a
+    weight cannot be divided."""
+    from archlang.compile import build
     from archlang.errors.names import plural, rounded
-    from archlang.train.devices import select_device
+    from archlang.plan.trust import is_users_own
     from archlang.train.memory import memory_by_devices
     from archlang.train.runs.cost import estimate_cost
     from archlang.train.runs.training import require_memory
+    from archlang.train.sharding import require_axes
 
     cost = estimate_cost(plan, console.out)
     console.out.print(f"{plural(cost.steps, 'step')}, about {rounded(cost.flops, ' ')}FLOP")
     for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat).items():
         console.out.print(f"on {name}: {memory}")
-    place = select_device(device)
-    require_memory(plan, place, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
-    console.out.print(f"`{place}` has enough memory")
+    require_memory(plan, device, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
+    if shard and any(is_users_own(instance.python) for instance in plan.graph.instances.values()):
+        require_axes(build(plan.graph, plan.plugins))  # only the classes of blocks know the axes of their weights
+    console.out.print(f"`{device}` has enough memory")
 
 
 def _leads() -> bool:

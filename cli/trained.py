@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import flag, output, parse_sets, program_argument, setting
+from archlang.cli.arguments import flag, matching, output, parse_sets, program_argument, setting
 
 if TYPE_CHECKING:
     from archlang.reports.inspection.inspect import Inspection
@@ -115,6 +115,7 @@ def predict(
     ] = 0.0,
     samples: Annotated[int, typer.Option(min=1, help="Answers for each input.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
+    stop: Annotated[str, typer.Option(help="Cut a written answer before this text.")] = "",
     checkpoint: arguments.Checkpoint = None,
     device: arguments.Device = "auto",
     plugin: arguments.Plugin = None,
@@ -162,7 +163,7 @@ def predict(
             with explaining_input_format(opened):
                 predictions = predict_inputs(
                     opened.module, opened.input_format, values, opened.device, batch=batch, length=length,
-                    places=places, sampling=sampling, samples=samples, first=read,
+                    places=places, sampling=sampling, samples=samples, first=read, stop=stop,
                 )  # fmt: skip
             read += len(part)
             if as_json:
@@ -295,9 +296,44 @@ def _print_inspection(inspection: Inspection) -> None:
         console.out.print(f"step {number}: {', '.join(facts)}")
 
 
+def import_model(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder with config.json and model.safetensors, or its shards.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.", show_default=False)],
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Read a model of Hugging Face: write its page, with its numbers, and its weights as a saved model.
+
+    The page is `recipe.arch` in the folder. `archlang predict` and `archlang eval` take the folder, and so does
+    `archlang.load` in Python. Nothing is fetched, and no code of the folder runs.
+
+    Example: archlang import ~/models/gpt2 -o gpt2
+    """
+    from archlang.weights.importing import import_folder
+
+    with console.plain_warnings():
+        module = import_folder(folder, out)
+    name, count = module.program.graph.name, sum(weight.numel() for weight in module.parameters())
+    if as_json:
+        console.out.write_json({"model": name, "folder": str(out), "parameters": count})
+        return
+    console.out.print(f"wrote {out}: the page `{name}`, with {count:,} weights")
+
+
 def export(
     source: Annotated[Path, program_argument("A run folder, a saved model, or a program.", "RUN|FILE")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file: .py, .pt2 or .onnx; or a folder.", show_default=False)
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="`huggingface`: write a folder that `transformers` loads.",
+            callback=matching("huggingface", "`huggingface`"),
+        ),
+    ] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
     sets: arguments.Sets = None,
@@ -310,7 +346,8 @@ def export(
     """Write a model as a file that runs without archlang: a run with its selected weights, a program with new weights.
 
     The suffix of the file is its format. `.py` is plain torch code, with the weights in a `.pt` file beside it;
-    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime.
+    `.pt2` is a program of torch.export, and `.onnx` runs in onnxruntime. With `--to huggingface`, a page of a family
+    that `archlang import` knows becomes a folder in the format of the family; any other language model brings its code.
 
     Example: archlang export runs/ndr/2026-01-31_12-00-00 -o ndr.py
     """
@@ -318,6 +355,7 @@ def export(
     from archlang.compile import load_named
     from archlang.export.formats import check_target
     from archlang.export.formats import export as write
+    from archlang.weights.exporting import export_folder
 
     if source.is_dir() and (model is not None or recipe is not None or sets):
         console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)
@@ -326,14 +364,18 @@ def export(
     if source.suffix != ".arch" and not os.path.lexists(source):
         remedy = "check the path; `archlang runs list` lists the runs"
         console.fail(f"there is no run, saved model or program {source}", remedy)
-    check_target(out, overwrite=force)
+    if to is None:
+        check_target(out, overwrite=force)
     with console.plain_warnings():
         module = (
             load_module(source, checkpoint or "best", plugin or ())
             if source.is_dir()
             else load_named(source, model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ())
         )
-        files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
+        if to is None:
+            files = write(module.eval(), out, overwrite=force, is_stored=source.is_dir())
+        else:
+            files = export_folder(module.eval(), out, source if source.is_dir() else None, overwrite=force)
     if as_json:
         sizes = [{"path": str(file), "bytes": file.stat().st_size} for file in files]
         console.out.write_json({"model": module.program.graph.name, "files": sizes})

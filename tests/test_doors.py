@@ -51,7 +51,7 @@ EXCEPTIONS = {
     ("train/runs/engines.py", "submitit.AutoExecutor"): "gets a folder that the door has checked",
     ("train/record/summaries.py", "os.walk"): "finds run folders below a folder that the user names",
     ("train/runs/cost.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
-    ("reports/html.py", "read_text"): "the templates of the package",
+    ("reports/pages.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/saving.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/service.py", "glob"): "lists the models of the library",

@@ -356,8 +356,7 @@ def test_any_bytes_are_a_record_or_are_refused(finished_run: Path, amount: setti
 
 
 @pytest.mark.filterwarnings(
-    "ignore::archlang.train.record.checkpoint.CheckpointWarning",
-    "ignore::archlang.train.record.run_folder.RecordWarning",
+    "ignore::archlang.train.record.checkpoint.RunWarning", "ignore::archlang.train.record.run_folder.RunWarning"
 )
 @amounts(settings(SMALL, max_examples=5))
 def test_any_bytes_are_a_checkpoint_or_are_refused(finished_run: Path, amount: settings) -> None:

@@ -21,7 +21,7 @@ ROOT = Path(archlang.__file__).parent
 LAYERS = (
     "disk", "errors", "plugins", "syntax", "types", "resolve", "graph", "graph/passes", "elaborate", "data", "tasks",
     "plan", "editor", "backend", "compile", "contracts", "train/record", "train", "train/runs", "export", "reports",
-    "play", "api", "blocks", "cli",
+    "play", "api", "weights", "blocks", "cli",
 )  # fmt: skip
 # Blocks implement the backend's protocols; the backend imports blocks by the names in a graph.
 FRONT_END = LAYERS[: LAYERS.index("backend")]
@@ -111,7 +111,9 @@ CORE = (
 )  # fmt: skip
 BLOCKS = {name for name, item in library.blocks().items() if isinstance(item, Extern)}
 # Names of blocks that are also words of the language or of the graph, metrics, or schedules.
-WORDS = {"constant", "exact_match", "first", "last", "mean", "sum", "chunks", "attention", "gate", "log"}
+WORDS = {
+    "constant", "exact_match", "every", "first", "hold", "last", "mean", "sum", "chunks", "attention", "gate", "log",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layer", CORE)

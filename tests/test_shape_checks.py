@@ -59,7 +59,7 @@ def test_without_the_checks_the_function_runs_alone() -> None:
 
 def test_the_blocks_of_the_library_are_checked() -> None:
     with pytest.raises(BeartypeCallHintViolation):
-        Linear(out=2, bias=True, init="torch", d=3)(torch.ones(4, 3, dtype=torch.int64))
+        Linear(out=2, bias=True, init="torch", std=0.02, d=3)(torch.ones(4, 3, dtype=torch.int64))
 
 
 def test_sizes_that_an_attribute_sets_are_checked() -> None:

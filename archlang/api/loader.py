@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ IGNORED = -100
 """The target of a position that does not count; `torch.nn.functional.cross_entropy` ignores it."""
 
 
+@dataclass(eq=False, repr=False)
 class Loader:
     """The batches of a split. Each loop over it is the next epoch. A target is `IGNORED` where a position does not
     count; the targets of sets are 1 for each member.
@@ -28,25 +29,14 @@ class Loader:
     `task` has `vocabulary`, the text of each token, and the names of its splits and metrics. `sizes` are the sizes that
     a model of the task needs: `vocab`, and `classes` if its answers are classes."""
 
-    def __init__(
-        self,
-        task: Task,
-        sizes: Mapping[str, int],
-        data: Data,
-        batch: int,
-        seed: int,
-        drop_last: bool,
-        *,
-        shuffles: bool,
-    ) -> None:
-        self.task = task
-        self.sizes = dict(sizes)
-        self._data = data
-        self._batch = batch
-        self._seed = seed
-        self._drop_last = drop_last
-        self._shuffles = shuffles
-        self._epoch = 0
+    task: Task
+    sizes: Mapping[str, int]
+    _data: Data
+    _batch: int
+    _seed: int
+    _drop_last: bool
+    _shuffles: bool
+    _epoch: int = 0
 
     def __len__(self) -> int:
         return len(self._sampler(0)) if self._shuffles else sum(1 for _ in self._data.items_by_length(self._batch))
@@ -96,7 +86,7 @@ def loader(
         batch: The number of items in a batch; batches of long items of other splits than `train` have fewer.
         drop_last: Leaves out that last batch, as the setting of this name does.
         recipe: The recipe of the program whose task is meant.
-        device: Where the tensors are; all items of the split are copied there.
+        device: Where the tensors are.
         plugins: The Python file of a task of the user's own, which is then run.
         allow: Folders outside of the program's whose files the program may use.
 
@@ -119,4 +109,4 @@ def loader(
         raise mistakes.unknown_split(bound.name, split, instance.split_names())
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
-    return Loader(instance, sizes, data, batch, seed, shuffles=split == "train", drop_last=drop_last)
+    return Loader(instance, sizes, data, batch, seed, drop_last, split == "train")

@@ -31,7 +31,7 @@ from archlang.train.record.reading import read_text
 from archlang.train.record.schemas import RUN, VOCABULARY, ModelRecord
 from archlang.train.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
 from archlang.train.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
-from archlang.train.runs.prediction import DEFAULT_BATCH, Prediction, predict_inputs
+from archlang.train.runs.prediction import DEFAULT_BATCH, Likelihood, Prediction, likelihoods, predict_inputs
 from archlang.types.statics import StaticValue
 
 
@@ -76,6 +76,7 @@ class Run(OpenedRun):
         length: int | None = None,
         sampling: Sampling | None = None,
         samples: int = 1,
+        stop: str = "",
     ) -> list[Prediction]:
         """Returns the prediction for each input, in order; with `samples`, so many for each.
 
@@ -92,14 +93,26 @@ class Run(OpenedRun):
                 as many tokens.
             sampling: How the tokens of an answer are drawn, such as `archlang.Sampling(temperature=0.8, seed=1)`; the
                 likeliest if it is None.
+            stop: A written answer is cut before this text.
 
         Raises:
             RunError: an input does not fit the model, and the message names it; or a number is less than 1."""
         with explaining_input_format(self):
             return predict_inputs(
                 self.module, self.input_format, inputs, self.device,
-                batch=batch, length=length, sampling=sampling, samples=samples,
+                batch=batch, length=length, sampling=sampling, samples=samples, stop=stop,
             )  # fmt: skip
+
+    def likelihoods(self, texts: Sequence[tuple[str, str]], *, batch: int = DEFAULT_BATCH) -> list[Likelihood]:
+        """Returns how likely a language model finds the continuations of prompts: for each the `logarithm` of its
+        probability, its number of `tokens`, and whether the model would write it, `is_likeliest`.
+
+            run.likelihoods([("The sky is", " blue"), ("The sky is", " green")])
+
+        Raises:
+            RunError: the model is no language model, or a text has an unknown token or no continuation."""
+        with explaining_input_format(self):
+            return likelihoods(self.module, self.input_format, texts, self.device, batch)
 
     def inspect(self, item: Item | Split) -> Inspection:
         """Returns what the model does with an input, or with the first sample of a split: the panels of

@@ -41,20 +41,27 @@ def save(model: Architecture | Run, folder: str | Path) -> None:
         raise mistakes.not_a_model(type(model).__name__)
     origin = module.program.origin
     assert origin is not None, "`compile.build` has recorded it"
-    texts = {}
-    if origin.program is not None:
-        texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used)}
     if isinstance(model, Run):
-        texts |= _texts_of_run(model, origin.plugins.digests())
-    else:
-        record = schemas.ModelRecord(
-            model=module.program.graph.name, settings=dict(origin.settings), plugins=origin.plugins.digests(),
-            without_passes=origin.without_passes,
-        )  # fmt: skip
-        texts[schemas.RUN] = schemas.json_text(record)
-    texts[reading.GRAPH_AT_TEST] = print_graph(_without_places(origin.graph))
-    step = model.step if isinstance(model, Run) else 0
-    _write(Path(folder), {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
+        write_model(module, Path(folder), _texts_of_run(model, origin.plugins.digests()), model.step)
+        return
+    record = schemas.ModelRecord(
+        model=module.program.graph.name, settings=dict(origin.settings), plugins=origin.plugins.digests(),
+        without_passes=origin.without_passes,
+    )  # fmt: skip
+    write_model(module, Path(folder), {schemas.RUN: schemas.json_text(record)})
+
+
+def write_model(module: Architecture, folder: Path, texts: Mapping[str, str], step: int = 0) -> None:
+    """Writes a module as a saved model, with these files besides its program, its graph and its weights.
+
+    Raises:
+        SavedModelError: the folder holds other files or cannot be written."""
+    origin = module.program.origin
+    assert origin is not None, "as above"
+    if origin.program is not None:
+        texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used), **texts}
+    texts = {**texts, reading.GRAPH_AT_TEST: print_graph(without_places(origin.graph))}
+    _write(folder, {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
 
 
 def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
@@ -65,12 +72,12 @@ def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
         name: read_text(run.folder, name) for name in (schemas.DATA, schemas.RESULTS) if reading.has(run.folder, name)
     }
     if not earlier and reading.has(run.folder, reading.GRAPH):
-        texts[reading.GRAPH] = print_graph(_without_places(reading.read_graph(run.folder, reading.GRAPH)))
+        texts[reading.GRAPH] = print_graph(without_places(reading.read_graph(run.folder, reading.GRAPH)))
     record = record.model_copy(update={"plugins": plugins, "step": None})
     return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
 
 
-def _without_places(graph: Graph) -> Graph:
+def without_places(graph: Graph) -> Graph:
     """Returns a graph without the places of the program, which would name folders of this machine."""
 
     def stripped(region: Region) -> Region:

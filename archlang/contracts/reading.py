@@ -12,6 +12,7 @@ from archlang.contracts.results import difference
 from archlang.contracts.samples import Sample, random_value
 from archlang.contracts.subject import Fields, Subject
 from archlang.types import Type
+from archlang.types.causality import Manner, manner_of
 
 # A position of a sequence, or an entry of a map: its row and its column.
 _Place = tuple[int, ...]
@@ -25,19 +26,29 @@ def _is_causal(result: _Place, input_: _Place) -> bool:
     return all(read <= own for own, read in zip(result, input_, strict=False))
 
 
-# Whether a place of the result may change with a place of an input of n positions.
-_ALLOWED: Mapping[str, Callable[[_Place, _Place, int], bool]] = {
-    "length": lambda i, j, n: False,
-    "first": lambda i, j, n: j[0] == 0,
-    "pointwise": lambda i, j, n: _is_pointwise(i, j),
-    "causal": lambda i, j, n: _is_causal(i, j),
-    "transposed": lambda i, j, n: len(i) == 1 or i[: -len(j) - 1 : -1] == j,
-    "row": lambda i, j, n: i[0] == j[0],
-    "prefix": lambda i, j, n: j[0] <= i[0] if len(j) == 1 else j[0] == i[0] and _is_causal(i[1:], j[1:]),
-    "triangular": lambda i, j, n: max(j) <= i[0],
-    "mirrored": lambda i, j, n: j[0] == n - 1 - i[0],
-    "full": lambda i, j, n: True,
+# Whether a place of the result may change with a place of an input of n positions, in groups of k.
+_ALLOWED: Mapping[Manner, Callable[[_Place, _Place, int, int], bool]] = {
+    Manner.LENGTH: lambda i, j, n, k: False,
+    Manner.FIRST: lambda i, j, n, k: j[0] == 0,
+    Manner.POINTWISE: lambda i, j, n, k: _is_pointwise(i, j),
+    Manner.CAUSAL: lambda i, j, n, k: _is_causal(i, j),
+    Manner.TRANSPOSED: lambda i, j, n, k: len(i) == 1 or i[: -len(j) - 1 : -1] == j,
+    Manner.ROW: lambda i, j, n, k: i[0] == j[0],
+    Manner.PREFIX: lambda i, j, n, k: j[0] <= i[0] if len(j) == 1 else j[0] == i[0] and _is_causal(i[1:], j[1:]),
+    Manner.TRIANGULAR: lambda i, j, n, k: max(j) <= i[0],
+    Manner.MIRRORED: lambda i, j, n, k: j[0] == n - 1 - i[0],
+    Manner.GROUPED: lambda i, j, n, k: j[0] < k * (i[0] + 1),
+    Manner.SPLIT: lambda i, j, n, k: j[0] == i[0] // k,
+    Manner.HELD: lambda i, j, n, k: j[0] < (i[0] + 1) // k,
+    Manner.FULL: lambda i, j, n, k: True,
 }
+
+
+def _is_allowed(written: str, result: _Place, read: _Place, count: int) -> bool:
+    manner, size = manner_of(written)
+    return _ALLOWED[manner](result, read, count, size)
+
+
 # The manners that restrict a result without positions; all others then mean `full`.
 _WITHOUT_POSITIONS = ("length", "first")
 _CHANGES = 2
@@ -127,8 +138,8 @@ def _may_change(manners: Sequence[str], place: _Place | None, position: _Place |
     if position is None:
         return False
     if place is None:
-        return any(manner not in _WITHOUT_POSITIONS or _ALLOWED[manner]((0,), position, count) for manner in manners)
-    return any(_ALLOWED[manner](place, position, count) for manner in manners)
+        return any(manner not in _WITHOUT_POSITIONS or _is_allowed(manner, (0,), position, count) for manner in manners)
+    return any(_is_allowed(manner, place, position, count) for manner in manners)
 
 
 def _shown(place: _Place) -> str:

@@ -17,8 +17,8 @@ from archlang.resolve.resolve import Declaration
 from archlang.syntax.tokens import ITEM_WORDS, RESERVED, pieces
 from archlang.syntax.tree import Definition, Extern
 
-# The training setting that names instances of a model.
-_INSTANCES = "sign_sgd"
+# The training settings that name instances of a model.
+_INSTANCES = ("sign_sgd", "no_decay", "frozen")
 # The kinds of names that only the item knows which binds them, or only their own file.
 _LOCAL = ("value", "instance", "input", "size", "recipe", "alias")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -148,8 +148,10 @@ def _documents(workspace: Workspace, document: Document, symbol: Symbol, name: s
     input or an alias; other files may know a size as an attribute, and an instance by a setting."""
     own_path, beside = document.real_path, workspace.documents_beside(document.path)
     if symbol.kind in ("instance", "size"):
-        text = _INSTANCES if symbol.kind == "instance" else f".{symbol.name}"
-        return [Names(each) for each in beside if each.real_path == own_path or text in each.text]
+        texts = _INSTANCES if symbol.kind == "instance" else (f".{symbol.name}",)
+        return [
+            Names(each) for each in beside if each.real_path == own_path or any(text in each.text for text in texts)
+        ]
     if symbol.kind in _LOCAL:
         return [Names(document)]
     return [Names(each) for each in beside if symbol.name in each.text or name in each.text]

@@ -65,7 +65,7 @@ class Binding:
             self.report = ignore  # what a call may pass is unknown
         self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self._configure)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure)
+        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure, rounds_down=True)
 
     def _configure(self, call: tree.Call, target: Declaration | BlockValue) -> Value:
         return configured(target, call.statics, self.evaluator, self.report)

@@ -20,11 +20,12 @@ from archlang.resolve import library
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
+from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
 from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, Axis, Dim, Type
-from archlang.types.causality import MANNERS, Manner
+from archlang.types.causality import COUNTED, MANNERS, Manner
 from archlang.types.statics import StaticValue
 
 # With narrower blocks, the limit on modules keeps a model far below the limit on parameters.
@@ -142,8 +143,17 @@ class BoundCall:
             while isinstance(manner, Conditional):
                 truth = self.binding.evaluator.truth(manner.test)
                 manner = None if truth is None else (manner.then if truth else manner.otherwise)
-            manners.append(manner.text if isinstance(manner, Name) and manner.text in MANNERS else Manner.FULL.value)
+            manners.append(self._manner(manner))
         return tuple(manners)
+
+    def _manner(self, manner: tree.Expression | None) -> str:
+        if isinstance(manner, Name) and manner.text in MANNERS:
+            return manner.text
+        if isinstance(manner, tree.Call) and manner.callee.text in COUNTED:
+            count = self.binding.evaluator.value(manner.statics[0].value, "int")
+            if isinstance(count, Dim) and count.constant is not None:
+                return f"{manner.callee.text}.{count}"
+        return Manner.FULL.value
 
 
 DEEPEST_CALL = 40

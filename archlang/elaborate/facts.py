@@ -32,7 +32,7 @@ class Facts:
         self._sizes = {size.name or "": size.value for size in item.sizes}
         file = binding.declaration.file
         self._evaluator = Evaluator(self._lookup, self._names, file, report)
-        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report)
+        self._of_lengths = Evaluator(self._lookup_length, self._names, file, report, rounds_down=True)
 
     def costs(self) -> Costs:
         """The costs, as polynomials over the names of the lengths."""

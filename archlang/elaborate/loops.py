@@ -243,16 +243,20 @@ class Loops:
         self, initial: Mapping[str, Flow], updates: Collection[str], scanned: Dim, chunk: Dim | None, inner: Frame
     ) -> list[Type]:
         """Returns the types of the carried states after a scan, which had `initial` values before. Reports growing
-        states that do not grow by the same number of positions in each step."""
+        states that do not grow by the same number of positions in each step, or in one step as those of one length."""
         types = []
+        first: dict[Dim, tuple[str, Flow]] = {}  # of the states of a length
         for name, before in initial.items():
             kind, last = before.type, inner.names[name]
             if name in inner.growing and name in updates and isinstance(last, Flow):
                 length = inner.growing[name]
                 growth = Growth.of(length, last.type.lengths[0], chunk)
+                other, grown = first.setdefault(length, (name, last))
                 if growth is None or growth.each.names & self._lengths(inner):
                     state = Type("seq", (length, *kind.dims[1:]))
                     self._report(mistakes.no_growth(last.span, name, state, last.type, state == last.type))
+                elif grown.type.lengths != last.type.lengths:
+                    self._report(mistakes.grown_apart(last.span, name, last.type, other, grown.type))
                 else:
                     kind = Type("seq", (kind.lengths[0] + growth.total(scanned, chunk), *kind.dims[1:]))
             types.append(kind)
@@ -284,7 +288,7 @@ class Loops:
     def _carry(
         self,
         carried: Mapping[str, Span],
-        growing: Collection[str],
+        together: Sequence[Sequence[str]],
         updates: Mapping[str, Span],
         frame: Frame,
         inner: Frame,
@@ -293,6 +297,7 @@ class Loops:
         length of its own in the body."""
         initial: list[Flow] = []
         lengths: dict[str, Dim] = {}
+        growing = {name: names[0] for names in together for name in names}
         for name, span in carried.items():
             is_bound, value = frame.find(name)
             inner.names[name] = None
@@ -308,8 +313,12 @@ class Loops:
             elif isinstance(value, Flow):
                 initial.append(value)
                 kind = value.type
-                if name in growing:
-                    lengths[name] = self._own_length(name)
+                if (one := growing.get(name)) is not None:
+                    first = frame.find(one)[1]
+                    begins_alike = not isinstance(first, Flow) or first.type.lengths == kind.lengths
+                    lengths[name] = lengths[one] if begins_alike and one in lengths else self._own_length(name)
+                    if isinstance(first, Flow) and not begins_alike:
+                        self._report(mistakes.grown_apart(span, name, kind, one, first.type))
                     kind = Type("seq", (lengths[name], *kind.dims[1:]))
                 inner.names[name] = inner.builder.add_input(kind, name, span)
         inner.growing = lengths

@@ -17,10 +17,10 @@ from archlang.resolve import resolve
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.resolve.values import KINDS
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
+from archlang.syntax.tree import Call, Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
 from archlang.syntax.walk import walk
 from archlang.types import ISOLATED, Axis, Dim
-from archlang.types.causality import MANNERS
+from archlang.types.causality import COUNTED, MANNERS
 
 # What a caveat may be about; the grammar has words of their own for the last three.
 CAVEATS = ("padding", "batch", "targets", "random", "training", "gradients")
@@ -80,10 +80,10 @@ def _check_extern(declaration: Declaration, item: Extern, binding: Binding, repo
         if first.setdefault(reads.input, reads.span) is not reads.span:
             report(mistakes.read_twice(reads.span, reads.input, first[reads.input]))
         for manner in _manners(reads.manner):
-            if not isinstance(manner, Name) or manner.text not in MANNERS:
-                report(
-                    mistakes.unknown_manner(manner.span, manner.text if isinstance(manner, Name) else manner.span.text)
-                )
+            name = manner.callee if isinstance(manner, Call) else manner
+            is_counted = isinstance(manner, Call) and len(manner.statics) == 1
+            if not isinstance(name, Name) or name.text not in MANNERS or is_counted != (name.text in COUNTED):
+                report(mistakes.unknown_manner(manner.span, name.text if isinstance(name, Name) else name.span.text))
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:
             report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))

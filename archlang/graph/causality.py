@@ -19,6 +19,7 @@ from archlang.types.causality import (
     Manner,
     Reach,
     join_all,
+    manner_of,
     within,
 )
 
@@ -29,6 +30,7 @@ class Reason(Enum):
     READS_ALL = "reads every position"
     READS_ROWS = "reads whole rows of a map, which have a column for every position"
     READS_FROM_THE_END = "reads from the last position"
+    READS_GROUPS = "makes one position of several, the last of which is later"
     READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
     MOVES_FOR_OTHERS = "updates a state while any position is running"
@@ -152,6 +154,8 @@ class _Analysis:
         if not self._looks_ahead(node, CAUSAL):
             return Reason.READS_ROWS
         reads = self._instances[node.operation.instance].reads
+        if any(read.startswith("grouped") for read in reads):
+            return Reason.READS_GROUPS
         return Reason.READS_ALL if "full" in reads or not reads else Reason.READS_FROM_THE_END
 
     def _region(
@@ -210,8 +214,10 @@ class _Analysis:
     def _rank(self, value: Horizon, depth: int) -> int | None:
         """How far a value of a region inside `depth` scans sees: the smaller, the further. None if it does not see the
         future."""
+        if value.rate > 1:
+            return 2 * depth + 2
         # What reads whole rows of a paired map sees the future, not the map.
-        if not value.sees_future or value == PAIRED:
+        if not value.sees_future or value.reach is Reach.PAIRED:
             return None
         if value.reach is Reach.MIRRORED:
             return 2 * depth + 1
@@ -274,7 +280,7 @@ class _Analysis:
         parts = []
         # A product of an argument has the horizon of the argument.
         for source, argument, written in zip(node.inputs, arguments, reads, strict=False):
-            manner = Manner(written)
+            manner, count = manner_of(written)
             if manner is Manner.LENGTH and self._with_length:
                 manner = Manner.POINTWISE  # position i exists only in a sequence that is long enough
             # The last position is the first of a mirrored value only if both have the same length.
@@ -285,12 +291,12 @@ class _Analysis:
                 manner = Manner.FULL
             if manner is Manner.PREFIX and self._types[source].name != "map":
                 manner = Manner.CAUSAL
-            parts.append(argument.read(manner, depth))
+            parts.append(argument.read(manner, depth, count))
         total = join_all(parts, depth)
         is_map = result.name == "map"
         if self._with_length and is_map and result.lengths[1].constant is None and total != NOTHING:
             total = total.join(PAIRED, depth)  # a column exists only if the input is long enough
-        if total == PAIRED and not is_map:
+        if total.reach is Reach.PAIRED and not is_map:
             total = total.read(Manner.ROW, depth)
         return total if result.lengths else total.read(Manner.FULL, depth)
 
@@ -352,7 +358,7 @@ class _Analysis:
         (result,) = self._region(body, inputs, depth + 1, causes)
         self._single.discard(depth + 1)
         # A value of the position alone depends on what the position depends on.
-        own = values if result == within(depth + 1) else result.joined(depth, single_positions=True)
+        own = values if result == within(depth + 1) else result.joined(depth, True).scaled(values.rate)
         return own.join(weights, depth)
 
     def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
@@ -392,7 +398,7 @@ class _Analysis:
                 initial, body.inputs[len(part_inputs) :], states, results, body.results, strict=False
             )
         ]
-        return [*outside, *(result.joined(depth, one_position) for result in results[carried:])]
+        return [*outside, *(result.joined(depth, one_position).scaled(parts.rate) for result in results[carried:])]
 
     def _fixed(
         self, node: Node, states: list[Horizon], depth: int, step: Callable[[list[Horizon]], list[Horizon]]

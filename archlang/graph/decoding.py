@@ -9,7 +9,7 @@ from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
-from archlang.types.causality import NOTHING, Horizon, Manner
+from archlang.types.causality import NOTHING, Horizon, Manner, manner_of
 
 # What a position of a result reads so is at this position.
 _OF_THE_POSITION = {Manner.POINTWISE, Manner.LENGTH}
@@ -58,7 +58,9 @@ class _Decoding:
         """Returns the arguments of a call that it reads at other positions."""
         assert node.instance is not None
         far = []
-        for source, manner in zip(node.inputs, map(Manner, self._instances[node.instance].reads), strict=False):
+        for source, manner in zip(
+            node.inputs, (manner_of(read)[0] for read in self._instances[node.instance].reads), strict=False
+        ):
             is_map = types[source].name == "map"
             rows = {*_OF_OTHER_ROWS, *([Manner.CAUSAL] if node.type.name == "map" else [])}
             if manner in rows if is_map else manner not in _OF_THE_POSITION:

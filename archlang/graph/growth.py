@@ -26,7 +26,7 @@ class Growth(NamedTuple):
         per_position = 0 if chunk is None else dict(each.terms).get((chunk.symbol or "",), 0)
         if chunk is not None:
             each = each - chunk * Dim.of(per_position)
-        is_length = any("." in name for name in each.names)
+        is_length = any("." in name for name in each.names) or each.names != {n for m, _ in each.terms for n in m}
         least = 0 if each.constant is None else each.constant
         if is_length or least < 0 or per_position < 0 or (each.constant == 0 and not per_position):
             return None

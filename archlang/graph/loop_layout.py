@@ -1,8 +1,9 @@
 """The positions of states and captured values among the inputs of a loop and of its body; the loop of the result."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from archlang.graph.graph import Graph, Node
+from archlang.graph.graph import Graph, Node, Region
 from archlang.graph.operations import Experts, Halting, Part, Repeat, Scan, Stack, emits, step_limit
 
 
@@ -35,6 +36,16 @@ def loop_layout(node: Node) -> LoopLayout:
 def takes_positions(loop: Node) -> bool:
     """Whether a scan or experts take one position at a time, as a vector; other scans take chunks."""
     return loop.regions[0].inputs[0].type.name == "vec"
+
+
+def step_loops(region: Region) -> Iterator[Node]:
+    """Yields the outermost loops over steps: those that are in no other."""
+    for node in region.nodes:
+        if isinstance(node.operation, Repeat | Stack | Halting):
+            yield node
+        else:
+            for body in node.regions:
+                yield from step_loops(body)
 
 
 def is_idle(node: Node) -> bool:

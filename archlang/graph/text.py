@@ -343,11 +343,16 @@ class _Build(Transformer[Token, Graph]):
             total = total - term if operator == "-" else total + term
         return total
 
-    def term(self, *factors: Token) -> Dim:
+    def term(self, *factors: Token | Dim) -> Dim:
         product = Dim.of(1)
         for factor in factors:
-            product = product * Dim.of(int(factor) if factor.isdigit() else str(factor))
+            if not isinstance(factor, Dim):
+                factor = Dim.of(int(factor) if factor.isdigit() else str(factor))
+            product = product * factor
         return product
+
+    def quotient(self, dividend: Dim, divisor: Token) -> Dim:
+        return dividend.over(int(divisor))
 
     # Statics
 

@@ -262,7 +262,9 @@ class _Verification:
         states, own = list(node.types[:carried]), list(inside[first_state:])
         for index in growing:
             (length,) = own[index].lengths
-            others = [*inputs, *inside[: first_state + index], *inside[first_state + index + 1 :]]
+            # States that begin with one length, and grow to one, may have one in the body.
+            alike = [first_state + i for i in growing if inputs[1 + i].lengths == inputs[1 + index].lengths]
+            others = [*inputs, *(kind for place, kind in enumerate(inside) if place not in alike)]
             is_own = length.symbol is not None and not any(length in kind.lengths for kind in others)
             _require(is_own, f"{where} has a growing state of the length {length}")
             states[index] = own[index] = inputs[1 + index]

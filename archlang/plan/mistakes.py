@@ -46,6 +46,7 @@ _PAST_REMEDY = {
     Reason.READS_ALL: "read earlier positions only",
     Reason.READS_ROWS: "read the `lower_triangle` of the map",
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
+    Reason.READS_GROUPS: "bring its positions back to those of the input with `hold`",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",
     Reason.MOVES_FOR_OTHERS: "update it in a separate loop; a state with the positions of the halting state "

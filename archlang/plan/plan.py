@@ -103,11 +103,6 @@ class TableColumn:
     index: int | None = None
     groups: Mapping[str, StaticValue] = field(default_factory=dict)
 
-    @property
-    def has_groups(self) -> bool:
-        """Whether the column is about a part of its split."""
-        return self.index is not None or bool(self.groups)
-
 
 @dataclass(frozen=True)
 class CellOption:

@@ -41,7 +41,7 @@ def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Repor
 # What the settings that name functions of the user's own can be besides.
 SHIPPED: Mapping[str, tuple[str, ...]] = {"rate": ("none",), "loss": ("task", "stablemax"), "metrics": ()}
 _DEEP = Symbol("deep")
-_BY_STEP = (Symbol("mean"), Symbol("every"), _DEEP)
+_BY_STEP = (Symbol("every"), _DEEP)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class TrainSettings:
         self._check_user_functions()
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
             self._check_schedule()
-        self._check_sign_sgd()
+        self._check_moved("sign_sgd")
+        self._check_moved("no_decay", "bias")
+        self._check_frozen()
 
     def _of(self, name: str) -> Bound:
         return self.train.statics.get(name, Bound(None, None))
@@ -113,19 +115,31 @@ class TrainSettings:
         if schedule.value == Symbol("onecycle") and not self.train.statics.keys() >= {"beta1", "beta2"}:
             self.report(mistakes.no_first_beta(self._span(schedule), self.optimizer.name))
 
-    def _check_sign_sgd(self) -> None:
+    def _check_moved(self, setting: str, *others: str) -> None:
         """Reports names of instances that a model does not have, and an optimizer of the user's own, which moves every
         weight."""
-        bound = self._of("sign_sgd")
+        bound = self._of(setting)
         if not isinstance(bound.value, tuple) or not bound.value:
             return
         if not is_shipped(self.optimizer):
-            self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name))
+            self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name, setting))
             return
+        self._require_instances(setting, bound, *others)
+
+    def _check_frozen(self) -> None:
+        bound = self._of("frozen")
+        self._require_instances("frozen", bound, "loaded")
+        names = bound.value if isinstance(bound.value, tuple) else ()
+        if Symbol("loaded") in names and not self._of("weights").value:
+            self.report(mistakes.nothing_loaded(self._span(bound)))
+
+    def _require_instances(self, setting: str, bound: Bound, *others: str) -> None:
+        """Reports names of instances that the model does not have. Paths, such as "stack.0", are not checked."""
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
-        for value in bound.value:
-            if _name(value) not in names:
-                self.report(mistakes.unknown_instance(self._span(bound), _name(value), self.model, names))
+        for value in bound.value if isinstance(bound.value, tuple) else ():
+            if _name(value) not in (*names, *others) and "." not in _name(value):
+                mistake = mistakes.unknown_instance(self._span(bound), _name(value), self.model, setting, names)
+                self.report(mistake)
 
 
 def _name(value: Value) -> str:
@@ -206,6 +220,7 @@ _IDLE = (
     _Idle("beta1", ("schedule",), lambda of: of["schedule"] == Symbol("onecycle"), "`schedule = onecycle` sets it"),
     _Idle("sign_lr", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
     _Idle("sign_decay", ("sign_sgd",), lambda of: of["sign_sgd"] == (), "`sign_sgd` lists no instance"),
+    _Idle("no_decay", ("weight_decay",), lambda of: of.get("weight_decay") == 0, "`weight_decay` is 0"),
     _Idle("epochs", ("steps",), lambda of: _number(of["steps"]) > 0, "a run has `steps` steps"),
     _Idle("every", ("steps",), lambda of: 0 < _number(of["steps"]) < _number(of["every"]),
         "a run has fewer steps, and is evaluated at its end"),

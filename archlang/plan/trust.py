@@ -25,11 +25,11 @@ def is_shipped(train: BoundExtern) -> bool:
 
 def _own_python(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yields what names Python outside of archlang, as messages show it, with `module:Class`."""
-    if _is_own(plan.task.python):
+    if is_users_own(plan.task.python):
         yield f"`{plan.task.name}`", plan.task.python
     for graph in (plan.graph, plan.at_test):
         for instance in graph.instances.values():
-            if _is_own(instance.python):
+            if is_users_own(instance.python):
                 yield instance.title, instance.python
     if not is_shipped(plan.train):
         yield f"the optimizer `{plan.train.name}`", plan.train.python
@@ -45,5 +45,6 @@ def _names(value: StaticValue | None) -> list[str]:
     return [item.text for item in values if isinstance(item, Symbol)]
 
 
-def _is_own(python: str) -> bool:
+def is_users_own(python: str) -> bool:
+    """Returns whether a `module:Class` is the user's own."""
     return not python.startswith("archlang.")

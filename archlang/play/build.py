@@ -22,8 +22,7 @@ from archlang.disk.cache_folder import cache_folder
 from archlang.disk.readable import read_named
 from archlang.play.mistakes import holds_other_files, is_no_folder, npm_failed, npm_is_missing, other_package
 from archlang.play.page import page_files, policy
-from archlang.reports.files import PageError, write_file
-from archlang.reports.html import asset
+from archlang.reports.pages import PageError, asset, write_file
 from archlang.resolve.library import PACKAGE
 
 PYODIDE = "pyodide@314.0.7"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from archlang.reports.html import asset, render
+from archlang.reports.pages import asset, render
 
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 ASSETS = ("playground.js", "playground.css", "picture.js", "picture.css", "picture_view.css")

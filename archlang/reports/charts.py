@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archlang.errors.visible import visible
-from archlang.reports.files import library_missing, write_file
+from archlang.reports.pages import library_missing, write_file
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:

@@ -8,130 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import Enum
 from itertools import product
 from typing import Any
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
-from archlang.plan.plan import PublishedResult, TableColumn, TableRow
+from archlang.plan.plan import TableColumn, TableRow
+from archlang.reports.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
 from archlang.train.runs.progress import TextTable
 from archlang.train.runs.table import CellResult, TimeSpent
-
-_RESAMPLES = 10_000
-_CONFIDENCE = 0.95
-# The accuracy from which a seed has solved a task.
-SOLVED = 0.99
-
-
-@dataclass(frozen=True)
-class SeedStatistics:
-    """The finite values of one metric over seeds.
-
-    Args:
-        deviation: The sample standard deviation (n - 1); None for fewer than two seeds.
-        interval: The 95 % bootstrap interval of the mean; None for fewer than two seeds."""
-
-    values: tuple[float, ...]
-    mean: float
-    median: float
-    deviation: float | None
-    interval: tuple[float, float] | None
-
-    @property
-    def seeds(self) -> int:
-        return len(self.values)
-
-    def solved(self, threshold: float = SOLVED) -> int:
-        """Returns how many seeds reached the threshold."""
-        return sum(value >= threshold for value in self.values)
-
-    def median_interval(self) -> tuple[float, float]:
-        """Returns the 95 % bootstrap interval of the median.
-
-        >>> SeedStatistics.of([0.1, 0.5, 0.9]).median_interval()
-        (0.1, 0.9)"""
-        return _bootstrap(np.asarray(self.values), np.median)
-
-    @staticmethod
-    def of(values: Sequence[float]) -> SeedStatistics | None:
-        """Returns the statistics of the finite values; None if there are none.
-
-        >>> statistics = SeedStatistics.of([0.9, 1.0])
-        >>> round(statistics.mean, 3), round(statistics.deviation, 3), statistics.median
-        (0.95, 0.071, 0.95)
-        >>> SeedStatistics.of([0.5]).interval is None
-        True"""
-        finite = np.asarray([value for value in values if math.isfinite(value)])
-        if not len(finite):
-            return None
-        several = len(finite) > 1
-        return SeedStatistics(
-            tuple(finite.tolist()), float(finite.mean()), float(np.median(finite)),
-            float(finite.std(ddof=1)) if several else None, _bootstrap(finite) if several else None,
-        )  # fmt: skip
-
-
-def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mean) -> tuple[float, float]:
-    """Returns the percentile interval of a statistic, with a fixed seed."""
-    random = np.random.default_rng(0)
-    resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
-    low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
-    return float(low), float(high)
-
-
-def paired_test(left: Sequence[float], right: Sequence[float]) -> float:
-    """Returns the two-sided p-value of the paired permutation test: how often random signs of the differences give a
-    mean difference at least as large; all signs of up to 13 pairs, and samples for more.
-
-    >>> paired_test([0.9, 0.8, 0.9, 1.0], [0.1, 0.2, 0.1, 0.3])
-    0.125"""
-    differences = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
-    count = len(differences)
-    if 2**count <= _RESAMPLES:
-        signs = np.asarray(list(product((1.0, -1.0), repeat=count)))
-    else:
-        signs = np.random.default_rng(0).choice([1.0, -1.0], size=(_RESAMPLES, count))
-    return float((np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean())
-
-
-# Papers print results with this precision.
-_ROUNDING = 0.005
-
-
-class ClaimVerdict(Enum):
-    """How a measured result relates to a claim."""
-
-    REPRODUCED = "reproduced"
-    BELOW = "below"
-    ABOVE = "above"
-    NOT_RUN = "not run"
-    NO_GROUP = "no such group"
-
-    @property
-    def sign(self) -> str:
-        return {"reproduced": "✓", "below": "↓", "above": "↑", "not run": "", "no such group": ""}[self.value]
-
-
-def judge(claim: PublishedResult, statistics: SeedStatistics | None) -> ClaimVerdict:
-    """Returns the verdict on a claim.
-
-    A claim is reproduced if its distance to the mean is at most its deviation or rounding, or if it is in the 95 %
-    interval of the mean. A claim about the median is compared with the median and its interval."""
-    if statistics is None:
-        return ClaimVerdict.NOT_RUN
-    tolerance = max(claim.deviation or 0.0, _ROUNDING)
-    measured = statistics.median if claim.median else statistics.mean
-    interval = statistics.median_interval() if claim.median else statistics.interval
-    low, high = interval or (measured, measured)
-    if abs(measured - claim.value) <= tolerance + 1e-9 or low <= claim.value <= high:
-        return ClaimVerdict.REPRODUCED
-    return ClaimVerdict.BELOW if measured < claim.value else ClaimVerdict.ABOVE
 
 
 @dataclass(frozen=True)
@@ -185,6 +74,8 @@ class ResultCell:
                 return "damaged"
             if self.measured.has_no_group:
                 return "no such group"
+            if self.measured.is_running:
+                return "running"
             return "not run" if self.measured.missing else "not measured"
         mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
         planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
@@ -428,6 +319,7 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "best_of": cell.measured.option or None,
         "values": {str(seed): value for seed, value in cell.measured.values.items()},
         "missing": list(cell.measured.missing),
+        "running": cell.measured.is_running,
         "damaged": list(cell.measured.damaged),
         "claim": claim.value if claim else None,
         "claim_median": claim.median if claim else None,

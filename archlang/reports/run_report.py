@@ -12,8 +12,7 @@ from rich.text import Text
 
 from archlang.plan.plan import TablePlan
 from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
-from archlang.reports.files import PageError
-from archlang.reports.html import notebook_frame, render
+from archlang.reports.pages import PageError, notebook_frame, render
 from archlang.reports.result_table import ResultTable, terminal_table
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record.mistakes import RunError

@@ -20,7 +20,7 @@ from archlang.reports.charts import (
     save_png,
     themed_figure,
 )
-from archlang.reports.files import write_file
+from archlang.reports.pages import write_file
 from archlang.reports.result_table import ResultCell, ResultTable
 
 if TYPE_CHECKING:

@@ -48,6 +48,8 @@ class Evaluator:
     file: ResolvedFile
     report: Report
     configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
+    rounds_down: bool = False
+    """whether sizes are divided as lengths are"""
 
     def value(self, expression: tree.Expression, kind: str | None) -> Value:
         """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
@@ -229,6 +231,8 @@ class Evaluator:
             a, b = left.constant, right.constant
             if b == 0:
                 return self._not_evaluable(node, *_BY_ZERO)
+            if b is not None and b > 0 and node.operator == "/" and self.rounds_down:
+                return left.over(b)
             if b is not None and node.operator == "/" and not any(count % b for _, count in left.terms):
                 return Dim(tuple((names, count // b) for names, count in left.terms))
             if a is None or b is None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from functools import partial
-from itertools import pairwise
+from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from archlang.errors import Diagnostic
@@ -116,12 +116,12 @@ class LineTaken(Exception):
 
 class Group(NamedTuple):
     """The nodes of a list, with the offsets of its ends, such as its brackets. `growing` are the names of the states of
-    a scan that grow."""
+    a scan that grow together."""
 
     nodes: tuple[Any, ...]  # Any: of the type that the rule has
     start: int
     end: int
-    growing: frozenset[str] = frozenset()
+    growing: tuple[tuple[str, ...], ...] = ()
 
 
 class Clause(NamedTuple):
@@ -258,9 +258,9 @@ class TreeBuilder:
         return Group((*nodes, *_nodes_of(others)), _place(first)[0], _place(parts[-1])[1])
 
     def _carry(self, parts: Parts) -> Group:
-        growing = frozenset(name.text for name, word in pairwise(parts) if isinstance(word, str) and word == "growing")
-        names = _nodes_of(parts)
-        return Group(names, _place(parts[0])[0], self._span(parts).end, growing)
+        together = [list(group) for is_end, group in groupby(parts, lambda part: part == ",") if not is_end]
+        growing = tuple(tuple(name.text for name in _nodes_of(group)) for group in together if "growing" in group)
+        return Group(_nodes_of(parts), _place(parts[0])[0], self._span(parts).end, growing)
 
     # Signatures
 

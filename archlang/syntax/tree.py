@@ -153,7 +153,7 @@ class InputParameter(Node):
 
 class Reads(Node):
     """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
-    `manner` is a Name, such as `causal`, or a Conditional of such names."""
+    `manner` is a Name, such as `causal`, a Call such as `grouped[k]`, or a Conditional of these."""
 
     input: str
     manner: Expression
@@ -314,10 +314,10 @@ class Halting(Node):
 
 
 class Scan(Node):
-    """`y = scan c after b[3] in chunks[10](h) carry m, k growing truncated 4 { … emit c }`. `target` is the `y`, or
-    None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
+    """`y = scan c after b[3] in chunks[10](h) carry m, k and v growing truncated 4 { … emit c }`. `target` is the `y`,
+    or None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
     names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
-    the names of the carried states that grow."""
+    the names of the carried states that grow, those together that have one length."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
@@ -328,7 +328,7 @@ class Scan(Node):
     reach: Expression | None = None
     over: Expression
     carry: tuple[Name, ...] = ()
-    growing: frozenset[str] = frozenset()
+    growing: tuple[tuple[str, ...], ...] = ()
     truncated: Expression | None = None
     body: Body
 

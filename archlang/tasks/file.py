@@ -1,9 +1,6 @@
 """Classify the texts of a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "moods.tsv"
+>>> path = getfixture("tmp_path") / "moods.tsv"
 >>> rows = ["text\\tlabel\\tsplit", "what a fine day\\tgood\\ttrain", "what a mess\\tbad\\ttrain", "storm\\tbad\\ttest"]
 >>> _ = path.write_text("\\n".join(rows))
 >>> task = File(path=str(path), words=4)
@@ -12,7 +9,6 @@
 ('what a fine day', 1, 'what a <unk>', 0)
 >>> task.spell(test.inputs["x"][0]), int(test.targets[0])
 ('<unk>', 0)
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping

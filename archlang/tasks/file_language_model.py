@@ -1,9 +1,6 @@
 """Predict the next word of the texts of a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "texts.tsv"
+>>> path = getfixture("tmp_path") / "texts.tsv"
 >>> _ = path.write_text("text\\nto be or\\nnot\\n")
 >>> task = FileLanguageModel(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('[B] to be or', 'to be or [E]')
 >>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('[B] not', 'not [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping
@@ -37,7 +33,12 @@ class FileLanguageModel(TextFileTask):
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by]}
 
+    def _ends(self) -> tuple[int, int]:
+        """Returns the tokens before and after a text."""
+        return self.words + 2, self.words + 1
+
     def encode(self, rows: Rows, *columns: Ragged) -> Split:
         (texts,) = columns
-        targets = append(texts, self.words + 1)
-        return Split({"x": shift(targets, self.words + 2)}, targets, groups={"length": texts.lengths})
+        begin, end = self._ends()
+        targets = append(texts, end)
+        return Split({"x": shift(targets, begin)}, targets, groups={"length": texts.lengths})

@@ -1,9 +1,7 @@
 """Draw the path from the start to the goal of the mazes in a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "train.csv"
+>>> from archlang.tasks.maze import show
+>>> path = getfixture("tmp_path") / "train.csv"
 >>> _ = path.write_text("source,question,answer\\nmine,S ##  ##G,So##oo##G\\n")
 >>> task = FileMaze(path=str(path), train_size=1, shuffles=True)
 >>> train = task.generate("train", seed=0)
@@ -15,7 +13,6 @@ S.# So#
 #.G #oG
 ..# oo#
 S## S##
->>> folder.cleanup()
 """
 
 from math import isqrt
@@ -25,9 +22,7 @@ import numpy as np
 
 from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split, show
-
-__all__ = ["FileMaze", "show"]
+from archlang.tasks.maze import CLASS_NAMES, FREE, GOAL, PATH, START, VOCABULARY, WALL, maze_split
 
 _NUMBERS = {"#": WALL, " ": FREE, "S": START, "G": GOAL, "o": PATH}
 _STEP = 10

@@ -1,9 +1,6 @@
 """Answer the texts of a user's own file with other texts.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "pairs.jsonl"
+>>> path = getfixture("tmp_path") / "pairs.jsonl"
 >>> _ = path.write_text('{"source": "jump twice", "target": "J J"}\\n{"source": ["walk"], "target": ["W"]}\\n')
 >>> task = FileSeq2Seq(path=str(path), words=9)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('[B] jump twice [E]', '[B] J J', 'J J [E]')
 >>> task.spell(train.inputs["source"][1]), task.spell(train.targets[1])
 ('[B] walk [E]', 'W [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping

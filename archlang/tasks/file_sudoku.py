@@ -1,18 +1,14 @@
 """Fill the blank cells of the Sudoku puzzles in a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "train.csv"
+>>> path = getfixture("tmp_path") / "train.csv"
 >>> solution = "123456789456789123789123456231564897564897231897231564312645978645978312978312645"
 >>> _ = path.write_text(f"source,question,answer,rating\\nmine,{solution[:40]}.{solution[41:]},{solution},7\\n")
 >>> task = FileSudoku(path=str(path), train_size=1, valid_size=0, shuffles=1)
 >>> train = task.generate("train", seed=0)
->>> task.spell(train.inputs["x"][0][36:45]), spell_solution(task, train.targets[0][36:45])
+>>> task.spell(train.inputs["x"][0][36:45]), task.spell(train.targets[0][36:45] + 1)
 ('5 6 4 8 . 7 2 3 1', '5 6 4 8 9 7 2 3 1')
->>> task.spell(train.inputs["x"][1][36:45]), spell_solution(task, train.targets[1][36:45])
+>>> task.spell(train.inputs["x"][1][36:45]), task.spell(train.targets[1][36:45] + 1)
 ('4 5 8 6 9 1 7 3 2', '4 5 8 6 9 1 7 3 2')
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping
@@ -24,10 +20,7 @@ from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import spell
-from archlang.tasks.sudoku import puzzle_split, shuffle, spell_solution
-
-__all__ = ["FileSudoku", "spell", "spell_solution"]
+from archlang.tasks.sudoku import puzzle_split, shuffle
 
 _SIDE = 9
 _RATINGS = 10

@@ -1,9 +1,6 @@
 """Tag each word of the texts of a user's own file.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "tags.tsv"
+>>> path = getfixture("tmp_path") / "tags.tsv"
 >>> _ = path.write_text("text\\ttags\\nthe dog barks\\tDET NOUN VERB\\ndogs bark\\tNOUN VERB\\n")
 >>> task = FileTagging(path=str(path), words=9, labels=3)
 >>> train = task.generate("train", seed=0)
@@ -11,7 +8,6 @@
 ('the dog barks', [0, 1, 2])
 >>> task.spell(train.inputs["x"][1]), train.targets[1].tolist()
 ('dogs bark', [1, 2])
->>> folder.cleanup()
 """
 
 from collections.abc import Mapping

@@ -4,10 +4,10 @@ Graphs are random: each pair of nodes is joined with the same probability (Gilbe
 
 >>> task = GraphDistance(train=Interval(4, 5), test=Interval(6, 6), names=10, farthest=3, train_size=10)
 >>> train = task.generate("train", seed=0)
->>> spell_graph(task, train, 0), spell_distances(task, train.targets[0])
-('3 2 6 1 | 6-2 6-1 3-1 3-2 6-3', '0 1 1 1')
->>> spell_graph(task, train, 1), spell_distances(task, train.targets[1])
-('7 4 5 6 3 | 5-3 5-4 6-3', '0 none none none none')
+>>> spell_graph(task, train, 0), [task.class_names[distance] for distance in train.targets[0]]
+('3 2 6 1 | 6-2 6-1 3-1 3-2 6-3', ['0', '1', '1', '1'])
+>>> spell_graph(task, train, 1), [task.class_names[distance] for distance in train.targets[1]]
+('7 4 5 6 3 | 5-3 5-4 6-3', ['0', 'none', 'none', 'none', 'none'])
 """
 
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from archlang.tasks.kit.distinct import Fingerprints, combine, draw_distinct, fi
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names
+from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit
 from archlang.types.statics import Interval
 
 _BATCH = 1 << 10
@@ -103,8 +103,3 @@ def spell_graph(task: Task, split: Split, index: int) -> str:
     """Returns the nodes of a graph, and its edges as text."""
     left, right, nodes = ([task.vocabulary[name] for name in field[index]] for field in split.inputs.values())
     return " ".join([*nodes, "|", *(f"{one}-{two}" for one, two in zip(left, right, strict=True))])
-
-
-def spell_distances(task: Task, classes: np.ndarray) -> str:
-    """Returns distances as text."""
-    return " ".join(class_names(task)[distance] for distance in classes)

@@ -153,7 +153,7 @@ class LogicalInference(ShippedTask):
         counts = self.test if split == "test" else self.train
         part = "train" if split in ("train", "valid") else "test"
         files = [
-            published_files.parse_lines("logical_inference", f"{part}{count}", _read_words)
+            published_files.parse_lines("logical_inference", f"{part}{count}", read)
             for count in range(counts.low, counts.high + 1)
         ]
         relations, lefts, rights = zip(*(row for rows in files for row in rows), strict=True)
@@ -221,17 +221,11 @@ def _relations(here: Worlds, there: Worlds) -> Integers:
     return relations
 
 
-def read(line: str) -> tuple[str, list[int], list[int]]:
-    """Parses a line of the published files, `relation<TAB>left<TAB>right`, into the relation and two formulas as
-    tokens.
+def read(line: str) -> tuple[int, list[str], list[str]]:
+    """Parses a line of the published files, `relation<TAB>left<TAB>right`.
 
     Raises:
         KeyError, ValueError: the line is malformed."""
-    relation, left, right = _read_words(line)
-    return RELATIONS[relation], [_LEXICON.ids[word] for word in left], [_LEXICON.ids[word] for word in right]
-
-
-def _read_words(line: str) -> tuple[int, list[str], list[str]]:
     relation, left, right = line.split("\t")
     words = left.split(), right.split()
     if not _WORDS.issuperset(words[0]) or not _WORDS.issuperset(words[1]):

@@ -10,20 +10,23 @@ Tay et al. (2021), on the ACL Anthology Network of Radev et al. (2013).
 
 import csv
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 _LABELS = {"0.0": 0, "1.0": 1}
 # Papers are longer than the default limit of csv.
 _LONGEST_FIELD = 1 << 26
+# The pairs that are read at a time.
+_PAIRS = 1 << 10
 
 
 def read(lines: Iterable[str], length: int) -> Iterator[tuple[int, bytes, bytes]]:
@@ -60,31 +63,21 @@ class LraRetrieval(ShippedTask):
         return tuple(("lra", _member(split)) for split in FILES)
 
     def make(self, split: str, seed: int) -> Split:
+        return join_splits(self.pieces(split, seed))
+
+    def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        """Yields the items of a split in order, some at a time: train is a gigabyte."""
         member = _member(split)
+        pairs = read(store.lines("lra", member), self.length)
         try:
-            fields, labels = collect(read(store.lines("lra", member), self.length))
+            while some := list(islice(pairs, _PAIRS)):
+                labels, left, right = zip(*some, strict=True)
+                fields = {"left": Ragged.of_bytes(left), "right": Ragged.of_bytes(right)}
+                together = np.asarray(labels, dtype=np.int64)
+                yield Split(fields, together, groups={"together": together})
         except ValueError as error:
             raise mistakes.damaged_file(member, "lra", error) from error
-        return Split(fields, labels, groups={"together": labels})
 
 
 def _member(split: str) -> str:
     return f"tsv_data/new_aan_pairs.{FILES[split]}.tsv"
-
-
-def collect(pairs: Iterable[tuple[int, bytes, bytes]]) -> tuple[dict[str, Ragged], Integers]:
-    """Returns the fields `left` and `right` as bytes, and the labels [N], without a second copy: train is a
-    gigabyte."""
-    labels: list[int] = []
-    texts = {"left": bytearray(), "right": bytearray()}
-    lengths: dict[str, list[int]] = {"left": [], "right": []}
-    for label, left, right in pairs:
-        labels.append(label)
-        for name, text in (("left", left), ("right", right)):
-            texts[name] += text
-            lengths[name].append(len(text))
-    fields = {
-        name: Ragged(np.frombuffer(texts[name], dtype=np.uint8), offsets_of(np.asarray(lengths[name], dtype=np.int64)))
-        for name in texts
-    }
-    return fields, np.asarray(labels, dtype=np.int64)

@@ -31,7 +31,6 @@ ACTIONS = ("I_JUMP", "I_LOOK", "I_RUN", "I_TURN_LEFT", "I_TURN_RIGHT", "I_WALK")
 VOCABULARY = (*WORDS, *ACTIONS, "[E]", "[B]")
 END, BEGIN = len(VOCABULARY) - 2, len(VOCABULARY) - 1
 PRIMITIVES = {"jump": ("jump",), "turn_left": ("turn", "left")}
-PUBLISHED_CUTOFFS = (22, 24, 25, 26, 27, 28, 30, 32, 33, 36, 40)
 PUBLISHED_SIMPLE_TEST = 4_182
 # One of ten lines of the published train sets of jump and turn_left is the primitive alone.
 PRIMITIVE_SHARE = 10

@@ -17,17 +17,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
-from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
+from archlang.tasks.kit.ragged import Ragged, Reals
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.tasks.kit.tokenizer import load_tokenizer, texts_of
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 FILES = ("train-v1.1.json", "dev-v1.1.json")
 SEPARATOR = "[S]"
@@ -40,29 +43,17 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ANSWER_BREAK = "\0"
 
 
-class WordPieces:
-    """Cuts texts into the pieces of the tokenizer in a file. No message quotes the file, because its path may come
-    from somebody else's run folder.
+def word_pieces(path: str) -> Tokenizer:
+    """Returns the tokenizer in a file.
 
     Raises:
-        TaskError: the file is missing or describes no tokenizer with BERT's special tokens, or the package is not
-            installed."""
-
-    def __init__(self, task: str, path: str) -> None:
-        self._tokenizer = load_tokenizer(task, path)
-        for special in ("[UNK]", *_PIECE_MARKS):
-            if self._tokenizer.token_to_id(special) is None:
-                raise mistakes.no_tokenizer(path, task, f"it has no token {special}")
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The text of each piece, by token."""
-        return texts_of(self._tokenizer)
-
-    def cut(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
-        """Returns the pieces of a text, and the characters where each begins and stops."""
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        return encoding.tokens, encoding.offsets
+        TaskError: the file is missing or describes no tokenizer with BERT's special tokens.
+        MachineError: the package is not installed."""
+    tokenizer = load_tokenizer("squad", path)
+    for special in ("[UNK]", *_PIECE_MARKS):
+        if tokenizer.token_to_id(special) is None:
+            raise mistakes.no_tokenizer(path, "squad", f"it has no token {special}")
+    return tokenizer
 
 
 @dataclass(frozen=True)
@@ -124,8 +115,9 @@ class _Words:
         return _Words._at([match.group().lower() for match in matches], [match.span() for match in matches])
 
     @staticmethod
-    def pieces_of(text: str, pieces: WordPieces) -> _Words:
-        return _Words._at(*pieces.cut(text))
+    def pieces_of(text: str, tokenizer: Tokenizer) -> _Words:
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        return _Words._at(encoding.tokens, encoding.offsets)
 
     @staticmethod
     def _at(words: Sequence[str], characters: Sequence[tuple[int, int]]) -> _Words:
@@ -177,14 +169,14 @@ class Squad(ShippedTask):
         return tuple(_read_file(member) for member in FILES)
 
     @cached_property
-    def _pieces(self) -> WordPieces | None:
-        return WordPieces("squad", self.tokenizer) if self.tokenizer else None
+    def _pieces(self) -> Tokenizer | None:
+        return word_pieces(self.tokenizer) if self.tokenizer else None
 
     @cached_property
     def _lexicon(self) -> Lexicon:
         """The pieces of the tokenizer; or the words of the train split, where each paragraph counts once."""
         if self._pieces is not None:
-            pieces = self._pieces.texts
+            pieces = texts_of(self._pieces)
             if len(pieces) > self.word_limit:
                 raise mistakes.vocabulary_too_small("word_limit", self.word_limit, "squad", len(pieces))
             return Lexicon(filled(pieces, self.word_limit))
@@ -225,8 +217,8 @@ class Squad(ShippedTask):
         notes = {
             "paragraph": Ragged.of_bytes(question.paragraph.encode() for question in questions),
             "answers": Ragged.of_bytes(_ANSWER_BREAK.join(question.answers).encode() for question in questions),
-            "starts": _joined([paragraph.starts for paragraph in paragraphs]),
-            "stops": _joined([paragraph.stops for paragraph in paragraphs]),
+            "starts": Ragged.of_rows([paragraph.starts for paragraph in paragraphs], np.int32),
+            "stops": Ragged.of_rows([paragraph.stops for paragraph in paragraphs], np.int32),
             "first": Ragged.table(firsts[:, None]),
         }
         word_counts = np.asarray([len(self._words[question.paragraph].words) for question in questions], dtype=np.int64)
@@ -281,8 +273,3 @@ def _in_paragraph(x: Ragged, firsts: np.ndarray, lengths: np.ndarray) -> Ragged:
     positions = np.arange(len(x.values)) - np.repeat(x.offsets[:-1], x.lengths)
     first = np.repeat(firsts, x.lengths)
     return Ragged((positions >= first) & (positions < first + np.repeat(lengths, x.lengths)), x.offsets)
-
-
-def _joined(rows: Sequence[np.ndarray]) -> Ragged:
-    lengths = np.asarray([len(row) for row in rows], dtype=np.int64)
-    return Ragged(np.concatenate([*rows, np.zeros(0, dtype=np.int32)]), offsets_of(lengths))

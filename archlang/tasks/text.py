@@ -1,9 +1,6 @@
 """Predict the next token of a user's own texts, in windows of long documents.
 
->>> from pathlib import Path
->>> from tempfile import TemporaryDirectory
->>> folder = TemporaryDirectory()
->>> path = Path(folder.name) / "poem.txt"
+>>> path = getfixture("tmp_path") / "poem.txt"
 >>> _ = path.write_text("so much")
 >>> task = Text(path=str(path), length=5)
 >>> train = task.generate("train", seed=0)
@@ -11,23 +8,27 @@
 ('[B] s o   m', 's o   m u')
 >>> task.spell(train.inputs["x"][1]), task.spell(train.targets[1])
 ('u c h', 'c h [E]')
->>> folder.cleanup()
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
 from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.tokenizer import token_cut
+from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
 from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows
+
+# The bytes of text on which a tokenizer is trained.
+_TRAINED_ON = 1 << 26
 
 
 class Text(FileLanguageModel):
@@ -35,6 +36,8 @@ class Text(FileLanguageModel):
     stride: int
     packed: bool
     tokenizer: str
+    begin_token: int
+    end_token: int
 
     version = 2
     header, group = True, "none"
@@ -46,9 +49,44 @@ class Text(FileLanguageModel):
         return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
 
     @cached_property
-    def _cut(self) -> Cut:
+    def _tokenizer(self) -> str:
+        """The tokenizer in JSON, if one cuts the texts."""
         if self.tokenizer:
-            return token_cut(self.name, self.tokenizer)
+            return str(load_tokenizer(self.name, self.tokenizer).to_str())
+        if self.by != "bpe":
+            return ""
+        task = self._by_bytes
+        key = [task._source(self.path).key(), self.words, self._shares]
+        facts = entry("bpe", key, list, lambda _: {"json": trained_tokenizer(task._texts(), self.words)}).facts
+        return str(facts["json"])
+
+    @cached_property
+    def _by_bytes(self) -> Self:
+        task = copy(self)
+        task.by = "bytes"
+        return task
+
+    def _texts(self) -> Iterator[str]:
+        """Yields documents of train, as many as a tokenizer needs. Their tokens must be bytes."""
+        corpus, chosen = self._rows("train")
+        documents = corpus.columns[0]
+        starts, lengths = documents.offsets[:-1][chosen], documents.lengths[chosen]
+        if corpus.source.is_one_text:
+            end = int((1 - sum(self._shares.values())) * documents.offsets[-1])
+            lengths = np.clip(end - starts, 0, lengths)
+        every = 1 + int(lengths.sum()) // _TRAINED_ON
+        for start, length in zip(starts[::every], lengths[::every], strict=True):
+            yield documents.values[start : start + length].tobytes().decode(errors="replace")
+
+    @cached_property
+    def _own_splits(self) -> tuple[str, ...]:
+        # To name the splits, no tokenizer is trained.
+        return self._by_bytes._own_splits if self.by == "bpe" else super()._own_splits
+
+    @cached_property
+    def _cut(self) -> Cut:
+        if self._tokenizer:
+            return token_cut(self.name, self._tokenizer, is_own=not self.tokenizer)
         return BYTE_CUT if self.by == "bytes" else CUTS[self.by]
 
     def own_columns(self) -> Mapping[str, Cut]:
@@ -64,7 +102,26 @@ class Text(FileLanguageModel):
 
     def _lexicon(self, words: Sequence[str]) -> Lexicon:
         lexicon = super()._lexicon(words)
-        return replace(lexicon, cut="words", unknown=None, tokenizer=self.tokenizer) if self.tokenizer else lexicon
+        if not self._tokenizer:
+            return lexicon
+        texts = lexicon.texts if self.end_token < 0 else lexicon.texts[: self.words]
+        return replace(lexicon, texts=texts, cut="words", unknown=None, tokenizer=self._tokenizer)
+
+    def _ends(self) -> tuple[int, int]:
+        return (
+            super()._ends()
+            if self.end_token < 0
+            else (self.end_token if self.begin_token < 0 else self.begin_token, self.end_token)
+        )
+
+    @property
+    def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
+        return {"x": (self.vocabulary[self._ends()[0]], None)}
+
+    def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
+        task = copy(self)
+        task.__dict__["_tokenizer"] = lexicon.tokenizer
+        return super(Text, task).restored(lexicon, classes, groups)
 
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:

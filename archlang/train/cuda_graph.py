@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train import mistakes
 from archlang.train.optimizers import make_capturable
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.trainer import Trainer
 
@@ -24,10 +24,6 @@ Capture = Callable[[Callable[[], LossAndNorm]], Launch]
 # epoch has 1 to 21 shapes, and 77 for ListOps of up to 100 tokens, where the 64 most frequent are 98 % of the batches.
 _CAPTURED_AT = 3
 _MOST_GRAPHS = 64
-
-
-class CudaGraphWarning(UserWarning):
-    """Some steps are launched operation by operation, as there is no memory for their graphs."""
 
 
 class CudaGraphStep(EagerStep):
@@ -70,6 +66,8 @@ class CudaGraphStep(EagerStep):
     def _is_captured(self, shape: Shape, items: np.ndarray) -> bool:
         """Counts a step of this shape. Captures it if it is frequent and the memory suffices."""
         run = self.run
+        if not run.data.is_resident:
+            return False  # a graph gathers its batch itself
         self._counts[shape] += 1
         if shape in self._graphs:
             return True
@@ -91,7 +89,7 @@ class CudaGraphStep(EagerStep):
             self._most_graphs = len(self._graphs)
             warnings.warn(
                 f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run eagerly",
-                CudaGraphWarning,
+                RunWarning,
                 stacklevel=2,
             )
         return shape in self._graphs
@@ -105,19 +103,13 @@ class CudaGraphStep(EagerStep):
         return change
 
 
-def make_capture(module: nn.Module, device: torch.device) -> Capture:
+def make_capture(device: torch.device) -> Capture:
     """Returns a function that captures a step as a CUDA graph. The step is not taken by the capture, but by each call
     of its result, which returns the tensors that hold loss and norm until the next step.
 
     All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what another one
     wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer state, data and
     items are outside of the pool; and loss and norm are copied before the next step."""
-    if device.type != "cuda":
-        raise mistakes.no_graphs(f"`{device.type}` has none")
-    if next(halting_loops(module), None) is not None:
-        raise mistakes.no_graphs("a halting loop's number of steps depends on what it computes; a graph's is fixed")
-    if drawn_loops(module):
-        raise mistakes.no_graphs("a loop draws its number of steps; a graph's is fixed")
     # Only captures on one stream can share the pool.
     pool = torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call] # torch's own

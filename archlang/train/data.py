@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Split, arrays_of
 from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.
@@ -23,6 +23,8 @@ _MOST_PADDED, _FEWEST_TOKENS = 1.1, 1 << 12
 # Integers that torch can index on every device; others are widened to int64.
 _NARROW = (np.uint8, np.int32, np.bool_)
 _STORED = (*_NARROW, np.float32)
+# The share of a GPU's memory that a split takes at most; batches of a larger one are sent to the GPU one by one.
+_LARGEST_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +96,36 @@ class Batch:
         lengths = self.lengths[self.points_at]
         return torch.arange(self.fields[self.points_at].shape[1], device=lengths.device) < lengths[:, None]
 
+    def to(self, device: torch.device) -> Batch:
+        """Returns the batch on a device, which may still wait for it."""
+        return replace(
+            self, items=_sent(self.items, device), targets=_sent(self.targets, device),
+            fields={name: _sent(field, device) for name, field in self.fields.items()},
+            lengths={name: _sent(lengths, device) for name, lengths in self.lengths.items()},
+            scored=None if self.scored is None else _sent(self.scored, device),
+        )  # fmt: skip
+
+
+def _sent(tensor: Tensor, device: torch.device) -> Tensor:
+    # A copy from memory that is not pinned would wait for all queued work of the device.
+    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+
+
+def _room(device: torch.device) -> float:
+    """Returns the bytes that a split on a device may have."""
+    if device.type != "cuda":
+        return float("inf")
+    return torch.cuda.get_device_properties(device).total_memory * _LARGEST_SHARE
+
 
 class Data:
-    """A split on a device."""
+    """A split whose batches are on a device. It is there itself if it is not too large."""
 
     def __init__(self, split: Split, device: torch.device) -> None:
         self.size = len(split)
         self.device = device
+        self.is_resident = sum(array.nbytes for array in arrays_of(split.parts()).values()) <= _room(device)
+        device = device if self.is_resident else torch.device("cpu")
         self.form = split.form
         self.points_at = split.points_at
         self._fields = {name: Sequences.of(ragged, device) for name, ragged in split.inputs.items()}
@@ -133,15 +158,12 @@ class Data:
         return tuple(int(_lengths(offsets, items).max(initial=1)) for offsets in self._offsets)
 
     def place(self, items: np.ndarray) -> Int[Tensor, " b"]:
-        """Copies the indices of items to the device."""
+        """Copies the indices of items to where the split is."""
         indices = torch.from_numpy(items)
-        if self.device.type != "cuda":
-            return indices.to(self.device)
-        # A copy from memory that is not pinned would wait for all queued work of the device.
-        return indices.pin_memory().to(self.device, non_blocking=True)
+        return _sent(indices, self.device) if self.is_resident else indices
 
     def gather(self, items: Int[Tensor, " b"], widths: Sequence[int]) -> Batch:
-        """Returns the batch of some items, whose indices are on the device. `widths` are those of `self.widths`."""
+        """Returns the batch of some items, whose indices `place` has copied. `widths` are those of `self.widths`."""
         columns = zip(self._fields.items(), widths, strict=False)
         fields = {name: field.batch(items, width) for (name, field), width in columns}
         lengths = {name: field.lengths(items) for name, field in self._fields.items()}
@@ -152,7 +174,8 @@ class Data:
             targets, marks = self._targets.batch(items, widths[-1]), self._scored
             inside = self._targets.inside(items, widths[-1])
             scored = inside if marks is None else marks.batch(items, widths[-1]).bool()
-        return Batch(items, fields, lengths, targets, scored, self.form, self.points_at)
+        batch = Batch(items, fields, lengths, targets, scored, self.form, self.points_at)
+        return batch if self.is_resident else batch.to(self.device)
 
     def batches_by_length(self, size: int, tokens: int = 1 << 15) -> Iterator[Batch]:
         """Yields every item once, short items first: at most `size` items and about `tokens` tokens a batch, and little

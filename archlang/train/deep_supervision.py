@@ -3,7 +3,7 @@
 Each row of a batch keeps its example until the loop has taken all of its steps for it, or until it halts; then the row
 takes the example that the sampler offers. Wang et al., "Hierarchical reasoning model", 2025, and its program."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,23 +51,15 @@ class DeepSupervision:
             loop.carried = None
         steps = np.where(self._has_ended, 0, self._steps) + 1
         self._items, self._steps, self._states = items, steps, tuple(states)
-        self._has_ended = (steps >= loop.count) | (self._halts() & (steps >= self._fewest_steps(number, loop.count)))
+        self._has_ended = steps >= loop.count
+        if self._settings.halt != "none":
+            halts = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
+            self._has_ended |= halts & (steps >= self._fewest_steps(number, loop.count))
 
     def _loop(self) -> Repeat:
         loop = self._module.loop_of_results()
         assert isinstance(loop, Repeat), "the plan of a run has checked it"
         return loop
-
-    def _ranks(self) -> list[int]:
-        node = loop_of_results(self._module.program.graph)
-        assert node is not None
-        return [1 + len(kind.tensor_dims) for kind in node.types[: self._loop().states]]
-
-    def _halts(self) -> np.ndarray:
-        if self._settings.halt == "none":
-            return np.zeros(len(self._items), dtype=np.bool_)
-        halts: np.ndarray = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
-        return halts
 
     def _fewest_steps(self, number: int, count: int) -> np.ndarray:
         """Draws the number of steps before which each row does not halt: with the probability `explore` a number from
@@ -86,31 +78,26 @@ class DeepSupervision:
             "states": [state.cpu().clone() for state in self._states],
         }
 
-    def restore(self, state: object, device: torch.device) -> None:
+    def restore(self, state: Any, device: torch.device) -> None:  # Any: what a file holds
         """Restores what `state` returned.
 
         Raises:
             ValueError: it is not a state of this run."""
-        if not isinstance(state, Mapping):
-            raise ValueError("it does not hold the examples that the loop has begun")
-        items, steps, ended, states = (state.get(name) for name in ("items", "steps", "ended", "states"))
-        lists = [values for values in (items, steps, ended) if isinstance(values, list)]
-        if len(lists) < 3 or not isinstance(states, list) or len({*map(len, lists)}) > 1:
-            raise ValueError("the examples that the loop has begun are incomplete")
-        rows = len(lists[0])
-        if not all(type(item) is int and 0 <= item < self._size for item in lists[0]):
-            raise ValueError("the examples that the loop has begun are not of the training split")
-        if not all(type(step) is int and step > 0 for step in lists[1]) or not all(
-            type(value) is bool for value in lists[2]
-        ):
-            raise ValueError("the steps of the examples that the loop has begun are not counts")
-        ranks = self._ranks() if rows else []
-        if len(states) != len(ranks) or not all(
-            isinstance(value, Tensor) and value.is_floating_point() and value.dim() == rank and len(value) == rows
-            for value, rank in zip(states, ranks, strict=True)
-        ):
-            raise ValueError("the states of the loop do not fit this model")
-        self._items = np.array(lists[0], dtype=np.int64)
-        self._steps = np.array(lists[1], dtype=np.int64)
-        self._has_ended = np.array(lists[2], dtype=np.bool_)
+        try:
+            items, steps = (np.array(state[name], dtype=np.int64) for name in ("items", "steps"))
+            ended, states = np.array(state["ended"], dtype=np.bool_), tuple(state["states"])
+            node = loop_of_results(self._module.program.graph)
+            assert node is not None
+            kinds = node.types[: self._loop().states] if len(items) else ()
+            is_fit = items.shape == steps.shape == ended.shape == (len(items),)
+            is_fit &= bool(((items >= 0) & (items < self._size) & (steps > 0)).all())
+            is_fit &= [(1 + len(kind.tensor_dims), len(items)) for kind in kinds] == [
+                (value.dim(), len(value)) for value in states
+            ]
+            is_fit &= all(value.is_floating_point() for value in states)
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
+            raise ValueError(f"the examples that the loop has begun: {error}") from error
+        if not is_fit:
+            raise ValueError("the examples that the loop has begun, or its states, do not fit this run")
+        self._items, self._steps, self._has_ended = items, steps, ended
         self._states = tuple(value.to(device) for value in states)

@@ -19,7 +19,9 @@ import torch
 
 from archlang.disk import memory
 from archlang.errors.machine import first_line, is_out_of_memory
+from archlang.plan.plan import Plan
 from archlang.train import mistakes
+from archlang.train.refusals import PRECISIONS, refusal
 from archlang.train.stop import Stop, Terminated
 
 if TYPE_CHECKING:
@@ -33,11 +35,14 @@ def random_state(device: torch.device) -> dict[str, Any]:  # Any: each generator
     """Returns the state of every generator, as plain tensors and numbers."""
     version, internal, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    if device.type == "mps":
+        on_device = torch.mps.get_rng_state()
     return {
         "python": [version, list(internal), gauss],
         "numpy": [str(kind), [int(key) for key in keys], int(position), int(has_gauss), float(cached)],
         "torch": torch.get_rng_state(),
-        device.type: _device_state(device),
+        device.type: on_device,
     }
 
 
@@ -55,21 +60,13 @@ def restore_random_state(state: Mapping[str, Any], device: torch.device) -> None
             raise ValueError("the numbers of numpy's generator are out of range")
         np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
         torch.set_rng_state(state["torch"])
-        device_state = state.get(device.type)
-        if device_state is not None and device.type == "cuda":
-            torch.cuda.set_rng_state(device_state, device)
-        elif device_state is not None and device.type == "mps":
-            torch.mps.set_rng_state(device_state)
+        if (on_device := state.get(device.type)) is not None:
+            if device.type == "mps":
+                torch.mps.set_rng_state(on_device)
+            else:
+                torch.cuda.set_rng_state(on_device, device)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
         raise ValueError(f"the state of the random generators: {error}") from error
-
-
-def _device_state(device: torch.device) -> torch.Tensor | None:
-    if device.type == "cuda":
-        return torch.cuda.get_rng_state(device)
-    if device.type == "mps":
-        return torch.mps.get_rng_state()
-    return None
 
 
 @contextmanager
@@ -93,17 +90,44 @@ _OF_PROCESSES = re.compile(r"(?i)gloo|nccl|connection (closed|reset|refused)|soc
 # Its own errors, as where the processes do not find each other.
 _GROUP_ERRORS = (torch.distributed.DistError,) if torch.distributed.is_available() else ()
 
-PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+
+def find_device(device: str = "auto", count: int = 1) -> torch.device:
+    """Returns the device of this name, the first one where there must be `count` of them."""
+    kind, numbered, index = device.partition(":")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind not in ("cpu", "cuda", "mps") or (numbered and (kind != "cuda" or not index.isdecimal())):
+        raise mistakes.unknown_device(device)
+    if kind == "cpu":
+        return torch.device(kind)
+    available = torch.cuda.device_count() if kind == "cuda" else int(torch.backends.mps.is_available())
+    if int(index or 0) >= available:
+        raise mistakes.no_device(device)
+    if count > available:
+        raise mistakes.too_few_devices(count, kind, available)
+    return torch.device(kind, int(index or 0))
+
+
+def require_device(
+    plan: Plan, device: str, precision: str = "32", devices: int = 1, nodes: int = 1, **options: bool
+) -> torch.device:
+    """Returns the device of this name.
+
+    Raises:
+        RunMachineError: there are not so many devices.
+        RunError: a plan cannot be trained on them, with the `options` of `refusal`."""
+    place = find_device(device, devices)
+    if error := refusal(plan, place.type, precision, devices * nodes, **options):
+        raise error
+    return place
 
 
 def select_device(device: str = "auto") -> torch.device:
     """Returns the device of this name. A GPU becomes torch's current one."""
-    kind, index = _kind_and_index(device)
-    if kind == "cpu":
-        return torch.device(kind)
-    if kind == "cuda":
-        torch.cuda.set_device(index or 0)
-    return torch.device(kind, index or 0)
+    place = find_device(device)
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    return place
 
 
 def reset_peak_memory(device: torch.device) -> None:
@@ -133,54 +157,36 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
 
 
 def make_fabric(
-    device: str = "auto", precision: str = "32", devices: int = 1, nodes: int = 1, *, sharded: bool = False
+    device: torch.device,
+    precision: str = "32",
+    devices: int = 1,
+    nodes: int = 1,
+    *,
+    sharded: bool = False,
+    leaves_weights_out: bool = True,
 ) -> Fabric:
-    """Returns a Fabric with a process for each device of each node, whose models share their gradients or are already
-    `sharded`. Fabric finds processes that `torchrun` or SLURM started."""
+    """Returns a Fabric with a process for each of `devices` of the kind of this one, of each node, whose models share
+    their gradients or are already `sharded`. If a step `leaves_weights_out`, each step searches for them. Fabric finds
+    processes that `torchrun` or SLURM started."""
     # Imported at the first training, because it imports torch's compiler, which takes more than a second.
     from lightning_fabric import Fabric
     from lightning_fabric.strategies.ddp import DDPStrategy
 
-    kind, index = _kind_and_index(device)
-    if precision not in PRECISIONS:
-        raise mistakes.unknown_precision(precision, PRECISIONS)
-    if kind != "cpu" and devices > _count(kind):
-        raise mistakes.too_few_devices(devices, kind, _count(kind))
-    if precision == "16" and kind == "cpu":
-        raise mistakes.no_such_precision_here(kind, precision)
     # It logs every precision except 32 to standard error.
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     if devices * nodes == 1:
-        selected: list[int] | int = 1 if index is None else [index]
-        return Fabric(accelerator=kind, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
-    # Where a halting loop ends early, or a column is dropped, some processes have weights without a gradient.
-    strategy = DDPStrategy(find_unused_parameters=True)
+        selected: list[int] | int = 1 if device.index is None else [device.index]
+        return Fabric(accelerator=device.type, devices=selected, precision=PRECISIONS[precision])  # type: ignore[arg-type] # a name of Fabric's
+    strategy = DDPStrategy(find_unused_parameters=leaves_weights_out)
     if sharded:
         strategy.setup_module = lambda module: module  # type: ignore[method-assign, assignment, return-value]
     return Fabric(
-        accelerator=kind,
+        accelerator=device.type,
         devices=devices,
         num_nodes=nodes,
         strategy=strategy,
         precision=PRECISIONS[precision],  # type: ignore[arg-type]
     )
-
-
-def _kind_and_index(device: str) -> tuple[str, int | None]:
-    kind, numbered, index = device.partition(":")
-    if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-    if kind not in ("cpu", "cuda", "mps") or (numbered and (kind != "cuda" or not index.isdecimal())):
-        raise mistakes.unknown_device(device)
-    if int(index or 0) >= _count(kind):
-        raise mistakes.no_device(device)
-    return kind, int(index) if index else None
-
-
-def _count(kind: str) -> int:
-    if kind == "cuda":
-        return torch.cuda.device_count()
-    return int(kind == "cpu" or torch.backends.mps.is_available())
 
 
 def leaving_process_group(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

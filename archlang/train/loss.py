@@ -2,7 +2,7 @@
 
 It is minimized together with the ponder of halting loops and the auxiliary losses of blocks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -124,42 +124,26 @@ def training_loss(
     """Returns the mean loss of a model on a batch, with the rule of the task and the smoothing of the recipe, or with
     the recipe's own loss. `module` is the module that `model` calls; it has the results of the steps that the recipe
     supervises."""
-    supervises_steps = settings.supervise in ("mean", "every")
     with (
         judging(module, partial(exact_matches, batch=batch)),
-        module.keeping_steps() if supervises_steps else nullcontext(StepResults()) as results,
+        module.keeping_steps() if settings.supervise == "every" else nullcontext(StepResults()) as results,
     ):
         logits = forward(model, batch)
     steps, weights = results.values, results.weights
     smoothing = Smoothing(settings.label_smoothing, settings.other_class_weight)
     loss = partial(mean_loss, batch=batch, rule=rule, smoothing=smoothing, settings=settings)
-    if settings.supervise in ("last", "deep") or not steps:
+    if not steps:
         return loss(logits)
     loop = loop_of_results(module.program.graph)
     if not weights and loop is not None and isinstance(loop.operation, Halting):
         block = module.program.graph.instances[loop.operation.instance].block
-        raise mistakes.no_halting_probabilities(settings.supervise, block)
-    if settings.supervise == "mean":
-        return loss(answerable(_weighted_mean(steps, weights), batch))
+        raise mistakes.no_halting_probabilities(block)
     steps = [answerable(step, batch) for step in steps]
     if weights:
         return torch.stack(
             [loss(step, weights=step_weights) for step, step_weights in zip(steps, weights, strict=True)]
         ).sum(0)
     return torch.stack([loss(step) for step in steps]).mean()
-
-
-def _weighted_mean(
-    results: Sequence[Float[Tensor, "b *classes"]], weights: Sequence[Float[Tensor, "b *n"]]
-) -> Float[Tensor, "b *classes"]:
-    if not weights:
-        return torch.stack([*results]).mean(0)
-    return torch.stack([_beside(weight, step) * step for step, weight in zip(results, weights, strict=True)]).sum(0)
-
-
-def _beside(weights: Float[Tensor, "b *n"], values: Float[Tensor, "b *k"]) -> Float[Tensor, "b *m"]:
-    """Returns weights of samples or of positions in a shape that broadcasts over values."""
-    return weights.reshape(*weights.shape, *[1] * (values.dim() - weights.dim()))
 
 
 def add_costs(
@@ -196,7 +180,7 @@ def mean_loss(
     if weights is not None:
         if batch.form is Form.SPANS and weights.dim() > 1:
             raise mistakes.positions_halt_separately()
-        losses = losses * _beside(weights, losses)
+        losses = losses * weights.reshape(*weights.shape, *[1] * (losses.dim() - weights.dim()))
     if batch.form is Form.SPANS or batch.scored is None:
         return losses.mean()
     losses, scored = losses.flatten(), batch.scored.flatten()

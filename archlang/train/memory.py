@@ -1,16 +1,24 @@
 """The bytes of memory that the training of a recipe needs on each of its devices; counted without torch."""
 
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
+from archlang.graph.decoding import decoding_state
 from archlang.graph.graph import Graph, Region
-from archlang.graph.operations import Halting, OwnWeights, Repeat, Stack, step_limit
+from archlang.graph.operations import Halting, OwnWeights, Repeat, step_limit
+from archlang.graph.prune import normalize
 from archlang.graph.summary import Summary, summarize, weights
 from archlang.plan.plan import Plan
-from archlang.train.refusals import why_not_shardable
+from archlang.tasks.kit.make_task import is_own, unchecked_task
+from archlang.tasks.kit.task import DecodableTask
+from archlang.train.refusals import refusal
 from archlang.types import Dim
 
+Remat = int | Literal["auto"]
+"""How many steps of a loop the backward pass computes again together; 0 keeps what they compute."""
 _NUMBER_BYTES = 4
 # By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
 MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
@@ -19,7 +27,7 @@ MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, 
 @dataclass(frozen=True)
 class Memory:
     """Bytes on one device at the peak of a training step. `gathered` are the weights and gradients of other devices
-    that a sharded model has at a time, and `evaluation` the weights that it has in an evaluation."""
+    that a sharded model has at a time, and `evaluation` the weights that it has while it writes answers."""
 
     weights: int
     gradients: int
@@ -47,7 +55,7 @@ def size(count: int) -> str:
 
 
 def training_memory(
-    plan: Plan, length: int | None, devices: int = 1, *, sharded: bool = False, remat: bool = False
+    plan: Plan, length: int | None, devices: int = 1, *, sharded: bool = False, remat: Remat = 0
 ) -> Memory:
     """Returns what training needs on each of `devices`. Activations are about those of the samples that go through the
     model at a time, with `length` positions each; None counts no activations."""
@@ -58,7 +66,8 @@ def training_memory(
     moments = MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
     activations = 0
     if length is not None:
-        numbers = _kept(plan.graph, costs) if remat else costs.activations
+        kept = [costs.activations] if not remat else _kept(plan, costs)
+        numbers = min(kept) if remat == "auto" else kept[min(remat, len(kept)) - 1]
         activations = _NUMBER_BYTES * numbers * _samples_at_a_time(plan, length, devices)
     if not sharded or devices == 1:
         # Processes that share gradients copy them to buckets.
@@ -71,18 +80,26 @@ def training_memory(
     return Memory(
         share + ceil(at_test / devices), share, moments * share, activations,
         # With a step of a stack, the next one is gathered; the gradients of one are divided at a time.
-        gathered=2 * root + 3 * largest, evaluation=at_test or all_weights,
+        gathered=2 * root + 3 * largest, evaluation=(at_test or all_weights) if _writes_answers(plan) else 0,
     )  # fmt: skip
 
 
-def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: bool = False) -> dict[str, Memory]:
+def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: Remat = 0) -> dict[str, Memory]:
     """Returns what training needs on one device, on each of several, and with `--shard` if that is possible."""
     needs = {"1 device": training_memory(plan, length, remat=remat)}
     if devices > 1:
         needs[f"{devices} devices"] = training_memory(plan, length, devices, remat=remat)
-        if why_not_shardable(plan.train) is None:
+        if refusal(plan, count=devices, shard=True) is None:
             needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
     return needs
+
+
+def _writes_answers(plan: Plan) -> bool:
+    """Whether an evaluation may write answers token by token, as processes do at different speeds."""
+    if decoding_state(plan.at_test) is None:
+        return False
+    task = plan.task
+    return not is_own(task.python) or isinstance(unchecked_task(task.name, task.python, task.statics), DecodableTask)
 
 
 def _samples_at_a_time(plan: Plan, length: int, devices: int) -> int:
@@ -94,19 +111,41 @@ def _samples_at_a_time(plan: Plan, length: int, devices: int) -> int:
     return min(share, micro) if isinstance(micro, int) and micro else share
 
 
-def _kept(graph: Graph, costs: Summary) -> int:
-    """The activations of a sample where the outermost loops keep their states, and compute one step at a time again."""
-    kept = costs.activations
-    for node in graph.region.nodes:
+def steps_together(plan: Plan, remat: Remat, length: int) -> int:
+    """Returns how many steps of a loop backward computes again together: of `auto`, the number that keeps the fewest
+    bytes of a sample with `length` positions."""
+    if remat != "auto":
+        return remat
+    kept = _kept(plan, summarize(plan.graph, length))
+    return kept.index(min(kept)) + 1
+
+
+def _kept(plan: Plan, costs: Summary) -> list[int]:
+    """The activations of a sample where the outermost loops keep the states between groups of steps, and the insides of
+    one group at a time: by the number of steps of a group, from 1. Halting loops have groups of one step."""
+    rest, inside_halting = costs.activations, 0
+    loops: list[tuple[int, int, int]] = []  # the steps, the numbers of their states, and those inside a step
+    for node in normalize(plan.graph).region.nodes:
         cost = costs.nodes.get(node.id)
-        if cost is not None and isinstance(node.operation, Repeat | Stack | Halting):
-            steps = max(step_limit(node.operation) or 1, 1)
-            sizes = (
-                kind.count.substitute(dict.fromkeys(kind.count.names, Dim.of(costs.length))) for kind in node.types
-            )
-            states = sum(count.constant or 0 for count in sizes)
-            kept += cost.activations // steps + steps * states - cost.activations
-    return kept
+        steps = min(step_limit(node.operation) or 0, getattr(node.operation, "truncated", None) or sys.maxsize)
+        if cost is None or not steps:
+            continue
+        named = {name: Dim.of(costs.length) for kind in node.types for name in kind.count.names}
+        states, inside = (
+            sum(kind.count.substitute(named).constant or 0 for kind in node.types),
+            cost.activations // steps,
+        )
+        rest -= cost.activations
+        if isinstance(node.operation, Halting):
+            rest, inside_halting = rest + steps * states, max(inside_halting, inside)
+        else:
+            loops.append((steps, states, inside))
+    return [
+        rest
+        + sum(ceil(steps / group) * states for steps, states, _ in loops)
+        + max([inside_halting, *(min(group, steps) * inside for steps, _, inside in loops)])
+        for group in range(1, max((steps for steps, *_ in loops), default=1) + 1)
+    ]
 
 
 def _units(graph: Graph, region: Region, computed: Collection[str]) -> dict[str, tuple[int, int]]:

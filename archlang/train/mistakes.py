@@ -17,7 +17,7 @@ no_such_precision_here = RunError.wording(
 )
 model_too_large = RunMachineError.wording(
     "training needs {needed} of `{device}`, {memory}, which has {available:,.1f} GB of free memory",
-    "use more devices with `--shard`, `--remat`, a lower `train.micro`, or smaller sizes; nothing was written",
+    "use more devices with `--shard`, `--remat auto`, a lower `train.micro`, or smaller sizes; nothing was written",
 )
 lost_process = RunMachineError.wording(
     "the process of rank {rank} on {host} lost the others: {reason}",
@@ -39,19 +39,16 @@ not_captured = RunError.wording(
 not_compiled = RunError.wording(
     "torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler"
 )
-
-
-def out_of_memory(device: str, batch: int) -> RunMachineError:
-    message = f"`{device}` has not enough memory for a step with a batch of {batch}"
-    lower = "`train.batch`, or the sizes of the model" if batch > 1 else "the sizes or lengths of the model"
-    lower = f"pass `--remat`, which keeps less until the backward pass, or lower {lower}"
-    return RunMachineError(message, lower)
-
+out_of_memory = RunMachineError.wording(
+    "`{device}` has not enough memory for a step with a batch of {batch}",
+    "pass `--remat auto`, which keeps less until the backward pass, or lower `train.batch`, or the sizes or lengths of "
+    "the model",
+)
 
 # Losses
 
 no_halting_probabilities = RunError.wording(
-    "`supervise = {supervise}` weighs steps, but `{block}` has no probabilities of halting",
+    "`supervise = every` weighs steps, but `{block}` has no probabilities of halting",
     "set `remaining` in the tallies of its class, or supervise the last step",
 )
 positions_halt_separately = RunError.wording(
@@ -82,8 +79,8 @@ def not_finite(quantity: str, step: int, last_checkpoint: int | None, loss: str 
 no_weights = RunError.wording("the model has no weights to train", "use a block with weights, such as `linear`")
 no_muon = RunError.wording("torch {version} has no Muon", "install torch 2.9 or later, or use `adamw`")
 no_sign_sgd = RunError.wording(
-    "`{optimizer}` moves all weights of a model, and cannot leave some to `sign_sgd`",
-    "use another optimizer, such as `adamw`, or delete `sign_sgd`",
+    "`{optimizer}` moves all weights of a model, and cannot leave some to `{setting}`",
+    "use another optimizer, such as `adamw`, or delete `{setting}`",
 )
 no_function = RunError.wording(
     "`{setting} = {name}` names no file", "write the file before the function, as in `mine.{name}`"

@@ -1,12 +1,11 @@
 """The state of an optimizer from a checkpoint, compared with what the optimizer keeps for its weights."""
 
-import inspect
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from archlang.plugins import failure_of
@@ -66,57 +65,28 @@ def check_optimizer_state(optimizer: Optimizer, state: object) -> None:
     """Checks the moments of each weight, by the index of the weight.
 
     Raises:
-        ValueError: they are not those of this optimizer and its weights."""
-    # An optimizer that is composed of others has a part for each group.
-    parts = getattr(optimizer, "parts", [optimizer] * len(optimizer.param_groups))
-    weights, examples = [], []
-    for part, group in zip(parts, optimizer.param_groups, strict=True):
-        weights += group["params"]
-        examples += [_example(part, group)] * len(group["params"])
+        ValueError: they are not those of the optimizer's weights, or not the same ones for all weights of a group."""
+    groups = [group["params"] for group in optimizer.param_groups]
+    weights = [(weight, number) for number, group in enumerate(groups) for weight in group]
     if not isinstance(state, Mapping):
         raise ValueError("the state of the optimizer is not a dictionary")
+    kept: dict[int, set[str]] = {}  # the names of the moments, by group
     for index, moments in state.items():
         if type(index) is not int or not 0 <= index < len(weights):
             raise ValueError(f"the optimizer has {len(weights)} weights, and its state names another")
-        example, like_weight = examples[index]
+        weight, group = weights[index]
         if moments == {}:
             continue  # A weight that has not been moved yet.
-        if not isinstance(moments, Mapping) or set(moments) != set(example):
-            raise ValueError(
-                f"the optimizer keeps {', '.join(example) or 'nothing'} of weight {index}, not other values"
-            )
-        for name, expected in example.items():
-            shape = weights[index].shape if expected.shape == like_weight.shape else expected.shape
-            _check_moment(f"`{name}` of weight {index}", moments[name], shape)
+        if not isinstance(moments, Mapping) or set(moments) != kept.setdefault(group, set(moments)):
+            raise ValueError(f"the optimizer does not keep the same of weight {index} as of others")
+        for name, moment in moments.items():
+            _check_moment(f"`{name}` of weight {index}", moment, weight.shape)
 
 
 def _check_moment(what: str, moment: object, shape: torch.Size) -> None:
     if not isinstance(moment, Tensor) or not moment.is_floating_point():
         raise ValueError(f"{what} is not a tensor of numbers")
-    if moment.shape != shape:
+    if moment.shape not in (shape, ()):
         raise ValueError(f"{what} has the shape {list(moment.shape)}, not {list(shape)}")
-    if not shape and not (bool(moment.isfinite()) and float(moment) >= 0):
+    if not moment.dim() and not (bool(moment.isfinite()) and float(moment) >= 0):
         raise ValueError(f"{what} is {float(moment)}")
-
-
-def _example(optimizer: Optimizer, group: Mapping[str, Any]) -> tuple[dict[str, Tensor], Tensor]:  # Any: torch's own
-    """Returns what an optimizer keeps of a weight of a group after a step, and that weight."""
-    weight = nn.Parameter(torch.zeros(2, 3))
-    weight.grad = torch.zeros(2, 3)
-    accepted = inspect.signature(type(optimizer)).parameters
-    options: dict[str, Any] = {
-        name: _plain(value) for name, value in group.items() if name in accepted and name != "params"
-    }
-    options |= {name: False for name in ("fused", "foreach", "capturable") if name in accepted}
-    copy = type(optimizer)([weight], **options)
-    if hasattr(copy, "train"):
-        copy.train()
-    copy.step()
-    return {name: value for name, value in copy.state[weight].items() if isinstance(value, Tensor)}, weight
-
-
-def _plain(option: object) -> object:
-    """Returns an option as a number: a captured step reads it from a tensor."""
-    if isinstance(option, tuple):
-        return tuple(map(_plain, option))
-    return option.item() if isinstance(option, Tensor) else option

@@ -20,7 +20,7 @@ from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
 from archlang.train.record.divided import is_divided
-from archlang.train.refusals import sign_names
+from archlang.train.refusals import INSTANCES, instance_names
 from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
 
@@ -51,20 +51,21 @@ class SignSGD(Optimizer):
                 weight[rows] = decay * weight[rows] - rate * gradient.values().sign()
 
 
-def weights_named(module: nn.Module, names: Iterable[str]) -> list[nn.Parameter]:
-    """Returns the trained weights of the instances with one of these names, and of those inside them. Of a table among
-    them, a block that has `sparse_gradient`, the gradient has the rows that were read, also where it is zero."""
-    chosen = set(names)
-    weights = {
-        id(weight): weight
-        for path, weight in module.named_parameters()
-        if weight.requires_grad and not chosen.isdisjoint(path.split(".")[:-1])
-    }
+def weights_named(weights: Mapping[str, nn.Parameter], names: Iterable[object]) -> list[nn.Parameter]:
+    """Returns the trained weights of the instances with one of these names, and of those inside them."""
+    chosen = set(map(str, names))
+    trained = {path: weight for path, weight in weights.items() if weight.requires_grad}
+    return [weight for path, weight in trained.items() if not chosen.isdisjoint(path.split(".")[:-1])]
+
+
+def _read_rows(module: nn.Module, weights: Iterable[nn.Parameter]) -> None:
+    """Lets the gradient of a table among weights, of a block that has `sparse_gradient`, have the rows that were read,
+    also where it is zero."""
+    chosen = set(map(id, weights))
     for block in module.modules():
         # Not a Protocol: since Python 3.12, `isinstance` of one finds no weights of a module.
-        if hasattr(block, "sparse_gradient") and id(block.weight) in weights:
+        if hasattr(block, "sparse_gradient") and id(block.weight) in chosen:
             block.sparse_gradient = True  # type: ignore[assignment]  # nn.Module types its attributes as modules
-    return list(weights.values())
 
 
 # torch's names of statics; `beta1` and `beta2` are its `betas`.
@@ -72,9 +73,14 @@ _TORCH_NAMES = {"epsilon": "eps", "newton_schulz": "ns_steps"}
 
 
 def make_optimizer(
-    train: BoundExtern, module: nn.Module, precision: str = "32", plugins: Plugins = NO_PLUGINS
+    train: BoundExtern,
+    module: nn.Module,
+    precision: str = "32",
+    plugins: Plugins = NO_PLUGINS,
+    named: Mapping[str, nn.Parameter] | None = None,
 ) -> Optimizer:
-    """Constructs the optimizer of a recipe over all weights of a module that require gradients.
+    """Constructs the optimizer of a recipe over all weights of a module that require gradients. `named` are its
+    weights by their names in the model, if these are others.
 
     Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
     in it.
@@ -86,30 +92,49 @@ def make_optimizer(
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     if not weights:
         raise mistakes.no_weights()
-    names = sign_names(train)
-    if names and not is_shipped(train):
-        raise mistakes.no_sign_sgd(train.name)
+    names, undecayed = (instance_names(train, setting) for setting in INSTANCES)
+    if (names or undecayed) and not is_shipped(train):
+        raise mistakes.no_sign_sgd(train.name, INSTANCES[0] if names else INSTANCES[1])
     if not is_shipped(train):
         return _own_optimizer(train, weights, plugins)
-    signed = weights_named(module, map(str, names))
+    named = dict(module.named_parameters()) if named is None else named
+    signed, fixed = weights_named(named, names), weights_named(named, undecayed)
+    if "bias" in map(str, undecayed):
+        fixed += [weight for path, weight in named.items() if path.rpartition(".")[2].startswith("bias")]
     if not signed:
-        return _shipped_optimizer(train, module, weights, precision)
+        return _shipped_optimizer(train, module, weights, fixed, precision)
+    _read_rows(module, signed)
     unsigned = _without(weights, signed)
     settings = Settings(train.statics)
     signs = SignSGD(signed, settings.sign_lr, settings.sign_decay, lr_scale=settings.sign_lr / settings.lr)
-    return OptimizerParts([*([_shipped_optimizer(train, module, unsigned, precision)] if unsigned else ()), signs])
+    return OptimizerParts(
+        [*([_shipped_optimizer(train, module, unsigned, fixed, precision)] if unsigned else ()), signs]
+    )
 
 
-def _shipped_optimizer(train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], precision: str) -> Optimizer:
+def _shipped_optimizer(
+    train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], undecayed: list[nn.Parameter], precision: str
+) -> Optimizer:
     arguments = _torch_arguments(train.statics)
-    optimizer_class = _imported(train.python)
+    module_name, _, class_name = train.python.partition(":")
+    with needs_extra("optimizers"):
+        optimizer_class = getattr(import_module(module_name), class_name)
+    decayed = _without(weights, undecayed)
+    groups: list[dict[str, Any]] = [  # Any: torch's options
+        {"params": decayed}, {"params": _without(weights, decayed), "weight_decay": 0.0},
+    ]  # fmt: skip
+    groups = [group for group in groups if group["params"]]
     if optimizer_class is MuonWithAdamW:
-        matrices = _without(weights, _without(weights, hidden_matrices(module)))
-        return MuonWithAdamW(matrices, _without(weights, matrices), **arguments)
+        parts = []
+        for group in groups:
+            own = group.pop("params")
+            matrices = _without(own, _without(own, hidden_matrices(module)))
+            parts.append(MuonWithAdamW(matrices, _without(own, matrices), **{**arguments, **group}))
+        return parts[0] if len(parts) == 1 else OptimizerParts(parts)
     if "fused" in inspect.signature(optimizer_class).parameters:
         # torch divides no weights in its fused SGD.
         arguments["fused"] = precision != "16" and not (optimizer_class is torch.optim.SGD and is_divided(weights[0]))
-    optimizer: Optimizer = optimizer_class(weights, **arguments)
+    optimizer: Optimizer = optimizer_class(groups, **arguments)
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
@@ -125,8 +150,12 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
         raise own_class.wrong(
             "has a group of weights without `lr`", "pass `lr` among the defaults of torch's Optimizer"
         )
-    if _required(optimizer.step):
-        raise own_class.wrong("has a `step` that needs an argument", "compute each step from the gradients alone")
+    try:
+        inspect.signature(optimizer.step).bind()
+    except TypeError:
+        raise own_class.wrong(
+            "has a `step` that needs an argument", "compute each step from the gradients alone"
+        ) from None
     if fault := _why_not_stored(optimizer):
         raise own_class.wrong(
             f"has a `state_dict` that a checkpoint cannot hold ({fault})", "keep tensors, numbers and text in it"
@@ -134,12 +163,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
     if hasattr(optimizer, "train"):
         optimizer.train()
     return optimizer
-
-
-def _required(function: Callable[..., object]) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
 
 
 def _why_not_stored(optimizer: Optimizer) -> str:
@@ -158,13 +181,6 @@ def _why_not_stored(optimizer: Optimizer) -> str:
 def _without(weights: Sequence[nn.Parameter], excluded: Sequence[nn.Parameter]) -> list[nn.Parameter]:
     identities = set(map(id, excluded))
     return [weight for weight in weights if id(weight) not in identities]
-
-
-def _imported(python: str) -> Any:  # Any: a class of torch, archlang or an extra
-    module_name, _, class_name = python.partition(":")
-    with needs_extra("optimizers"):
-        module = import_module(module_name)
-    return getattr(module, class_name)
 
 
 def _torch_arguments(statics: Mapping[str, StaticValue]) -> dict[str, Any]:  # Any: the arguments of many classes

@@ -1,60 +1,98 @@
-"""What a training cannot be asked for, found without torch and before a run begins."""
+"""What a plan says of a training without torch and before it begins: above all, what it cannot be asked for."""
 
-from archlang.plan.plan import BoundExtern
+import re
+from importlib.metadata import version
+
+from archlang.graph.graph import Graph
+from archlang.graph.loop_layout import step_loops
+from archlang.graph.operations import Halting, Repeat
+from archlang.graph.prune import normalize
+from archlang.plan.plan import BoundExtern, Plan
+from archlang.plan.trust import is_users_own
 from archlang.train import mistakes
 from archlang.train.record.mistakes import RunError
 from archlang.types.statics import StaticValue
 
+# The settings that name instances of a model.
+INSTANCES = ("sign_sgd", "no_decay")
+PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 # Optimizers whose scheduled numbers a CUDA graph can read from the device.
 _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
 # Optimizers that treat each number separately, so that the weights of several seeds may share a tensor, and several
 # processes a weight.
 _ELEMENTWISE = _CAPTURABLE | {"lion_pytorch:Lion"}
+# The first torch that reduces the gradients of weights that some processes have not used.
+_TORCH_THAT_SHARDS = (2, 13)
 
 
-def sign_names(train: BoundExtern) -> tuple[StaticValue, ...]:
-    names = train.statics.get("sign_sgd", ())
+def instance_names(train: BoundExtern, setting: str = "sign_sgd") -> tuple[StaticValue, ...]:
+    """Returns what a setting of `INSTANCES` lists."""
+    names = train.statics.get(setting, ())
     return names if isinstance(names, tuple) else ()
 
 
 def is_elementwise(train: BoundExtern) -> bool:
     """Whether one optimizer can move the weights of several seeds, and several optimizers a weight."""
-    return train.python in _ELEMENTWISE and not sign_names(train)
+    return train.python in _ELEMENTWISE and not instance_names(train)
 
 
-def why_not_shardable(train: BoundExtern, precision: str = "32") -> RunError | None:
-    """Returns the error of a training whose weights cannot be divided, because of its optimizer or its precision."""
-    if precision == "16":
-        return mistakes.no_shard("in precision 16 gradients are scaled as a whole", "use `--precision 32` or `bf16`")
-    if sign_names(train):
-        reason = "`sign_sgd` moves the rows of a table that were read, in the process that holds the table"
-        return mistakes.no_shard(reason, "delete `sign_sgd`, or omit `--shard`")
-    if not is_elementwise(train):
-        reason = f"`{train.name}` may need each weight as a whole"
-        return mistakes.no_shard(reason, "use another optimizer, such as `adamw`, or omit `--shard`")
-    return None
+def uses_every_weight(graph: Graph) -> bool:
+    """Whether each training step gives each weight of a model a gradient. It may not where the number of steps depends
+    on the data, where gradients stop, and in blocks of the user's own."""
+    normal = normalize(graph)
+    operations = (node.operation for node in normal.region.walk())
+    return not any(isinstance(operation, Halting) for operation in operations) and not any(
+        "gradients" in instance.caveats or is_users_own(instance.python) for instance in normal.instances.values()
+    )
 
 
-def require_trainable(
-    train: BoundExtern, precision: str, count: int, *, shard: bool = False, graphs: bool = False, remat: bool = False
-) -> None:
-    """Raises a RunError if a training cannot be shared by `count` processes, divided among them, or captured."""
-    batch, is_deep = train.statics.get("batch"), str(train.statics.get("supervise")) == "deep"
-    if shard and count == 1:
-        raise mistakes.no_shard("a single process holds all of them", "add `--devices 2` or more, or omit `--shard`")
-    if shard and (refusal := why_not_shardable(train, precision)):
-        raise refusal
-    if count > 1 and is_deep:
-        raise mistakes.not_deep_on_devices()
-    if str(train.statics.get("batch_of")) != "tokens" and isinstance(batch, int) and count > batch:
-        raise mistakes.batch_too_small(batch, count)
-    obstacles = {
+def refusal(
+    plan: Plan,
+    device: str = "auto",
+    precision: str = "32",
+    count: int = 1,
+    *,
+    shard: bool = False,
+    graphs: bool = False,
+    remat: bool = False,
+) -> RunError | None:
+    """Returns why a run cannot be computed on a `device`, in a precision, or by `count` processes; None if it can. What
+    depends on a device is not known of `auto`."""
+    train, kind, batch = plan.train, device.partition(":")[0], plan.train.statics.get("batch")
+    region = normalize(plan.graph).region
+    operations = [node.operation for node in region.walk()]
+    is_deep = str(train.statics.get("supervise")) == "deep"
+    torch_version = version("torch")
+    refusals = [
+        (precision not in PRECISIONS, mistakes.unknown_precision(precision, PRECISIONS)),
+        (precision == "16" and kind == "cpu", mistakes.no_such_precision_here(kind, precision)),
+        (remat and not any(step_loops(region)), mistakes.no_steps_to_repeat(plan.model)),
+        (count > 1 and is_deep, mistakes.not_deep_on_devices()),
+        (isinstance(batch, int) and str(train.statics.get("batch_of")) != "tokens" and count > batch,
+         mistakes.batch_too_small(batch, count)),
+    ]  # fmt: skip
+    shard_obstacles = [
+        (count == 1, "a single process holds all of them", "add `--devices 2` or more, or omit `--shard`"),
+        (precision == "16", "in precision 16 gradients are scaled as a whole", "use `--precision 32` or `bf16`"),
+        (bool(instance_names(train)), "`sign_sgd` moves the rows of a table that were read, in the process that holds "
+         "the table", "delete `sign_sgd`, or omit `--shard`"),
+        (not is_elementwise(train), f"`{train.name}` may need each weight as a whole",
+         "use another optimizer, such as `adamw`, or omit `--shard`"),
+        (tuple(map(int, re.findall(r"\d+", torch_version)[:2])) < _TORCH_THAT_SHARDS,
+         f"torch {torch_version} cannot divide a model", "install torch 2.13 or later"),
+    ]  # fmt: skip
+    graph_obstacles = {
+        f"`{kind}` has none": kind not in ("auto", "cuda"),
         "they need one device and precision 32": precision != "32" or count > 1,
         f"the optimizer `{train.name}` reads its learning rate on the host":
-            train.python not in _CAPTURABLE or bool(sign_names(train)),
+            train.python not in _CAPTURABLE or bool(instance_names(train)),
         "with `supervise = deep`, the host chooses the examples of each step": is_deep,
         "with `--remat`, the host saves the state of the random numbers in each step": remat,
+        "a halting loop's number of steps depends on what it computes; a graph's is fixed":
+            any(isinstance(operation, Halting) for operation in operations),
+        "a loop draws its number of steps; a graph's is fixed":
+            any(isinstance(operation, Repeat) and operation.drawn for operation in operations),
     }  # fmt: skip
-    for reason, is_there in obstacles.items():
-        if graphs and is_there:
-            raise mistakes.no_graphs(reason)
+    refusals += [(shard and is_there, mistakes.no_shard(*why)) for is_there, *why in shard_obstacles]
+    refusals += [(graphs and is_there, mistakes.no_graphs(reason)) for reason, is_there in graph_obstacles.items()]
+    return next((error for is_there, error in refusals if is_there), None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
@@ -23,6 +23,7 @@ from archlang.train.devices import fixed_randomness
 from archlang.train.loss import forward, mean_loss, position_losses, predict
 from archlang.train.record.schemas import DepthRecord, JointRecord, Metrics, SplitResult
 from archlang.train.settings import NO_SETTINGS, Settings
+from archlang.train.sharding import gathered, resharded
 
 # Joint metrics of groups with more combinations of values than this are not stored.
 _MOST_JOINT = 500
@@ -109,10 +110,6 @@ class Answers:
         inside = columns < targets.offsets[items + 1][:, None] - starts
         self.predictions[(starts + columns)[inside]] = predictions[inside]
 
-    def put_losses(self, items: np.ndarray, losses: np.ndarray, counts: np.ndarray) -> None:
-        """Stores the sums of the losses of some items, and the numbers of losses."""
-        self.losses[items], self.counts[items] = losses, counts
-
     def tallies(self, task: Task, settings: Settings = NO_SETTINGS) -> dict[str, Tally]:
         """Counts every metric of the task, and those of `settings`."""
         split, tallies = self._split, dict[str, Tally]()
@@ -144,8 +141,8 @@ def evaluate(
     processes: int = 1,
 ) -> Score:
     """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. Each of several
-    processes evaluates some batches, and all return the score of one. The module's mode and the random generators are
-    restored afterwards.
+    processes evaluates some batches, and all return the score of one; of a divided module, all compute equally many
+    batches. The module's mode and the random generators are restored afterwards.
 
     Raises:
         Interrupted: `stopping()` became true."""
@@ -155,11 +152,14 @@ def evaluate(
     losses, weights = np.zeros(len(batches)), np.zeros(len(batches))
     depths, has_depths = np.zeros(len(split)), np.zeros(1)
 
-    def measure(number: int, items: np.ndarray) -> None:
+    def outputs(items: np.ndarray) -> tuple[Batch, Tensor]:
         if stopping():
             raise Interrupted
         part = data.batch(items)
-        logits = forward(module, part)
+        return part, forward(module, part)
+
+    def measure(number: int, items: np.ndarray) -> None:
+        part, logits = outputs(items)
         scored = part.scored if part.form is not Form.SPANS else None
         weights[number] = float(scored.sum()) if scored is not None else len(items)
         losses[number] = float(mean_loss(logits, part, rule, settings=settings)) * weights[number]
@@ -169,11 +169,12 @@ def evaluate(
         if needs_losses and scored is not None:
             # Summed on the host, as not every device has 64-bit floats.
             item_losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
-            answers.put_losses(items, item_losses.sum(1, dtype=np.float64), scored.sum(1).cpu().numpy())
+            answers.losses[items] = item_losses.sum(1, dtype=np.float64)
+            answers.counts[items] = scored.sum(1).cpu().numpy()
 
-    with _evaluation_mode(module, data.device):
+    with _evaluation_mode(module, data.device), resharded(module) as units:
         measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts)
-        _compute_in_shares(measure, batches, measured, data.device, processes)
+        _compute_in_shares(measure, batches, measured, data.device, processes, outputs if units else None)
     # In the order of the batches, so that the sum does not depend on the number of processes.
     total = float(np.cumsum(losses)[-1]) if batches else 0.0
     tallies = answers.tallies(task, settings)
@@ -183,14 +184,15 @@ def evaluate(
 
 def _compute_in_shares(
     compute: Callable[[int, np.ndarray], None],
-    batches: Iterable[np.ndarray],
+    batches: Sequence[np.ndarray],
     results: Sequence[np.ndarray],
     device: torch.device,
     processes: int,
+    keep_step: Callable[[np.ndarray], object] | None = None,
 ) -> None:
     """Calls `compute` with the number and the items of each batch, in one of the processes, which draws the same random
     numbers for a batch as any other. `results` are what it writes: all zeros before, and the same in all processes
-    afterwards.
+    afterwards. A process without a last batch calls `keep_step` with the items of another one.
 
     Raises:
         Interrupted: `compute` has raised it, in any of the processes."""
@@ -200,6 +202,8 @@ def _compute_in_shares(
         for number, items in islice(enumerate(batches), rank, None, processes):
             torch.manual_seed(number)
             compute(number, items)
+        if keep_step is not None and 0 < len(batches) % processes <= rank:
+            keep_step(batches[0])
     except Interrupted:
         interrupted[0] = 1
     for values in (interrupted, *results) if processes > 1 else ():
@@ -274,8 +278,9 @@ def add_written(
         for name, matches in zip(names, _matches(module, data.batch(chosen), field, task, watch), strict=False):
             hits[name][items[chosen]] = matches
 
-    with fixed_randomness(device):
-        _compute_in_shares(write, data.items_by_length(_BATCH), list(hits.values()), device, processes)
+    # The lengths of answers differ, and so do the calls of the processes.
+    with fixed_randomness(device), gathered(module):
+        _compute_in_shares(write, list(data.items_by_length(_BATCH)), list(hits.values()), device, processes)
     counts = np.zeros(len(split), dtype=np.int64)
     counts[items] = 1
     tallies = {name: Tally(metric_hits, counts) for name, metric_hits in hits.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,13 +22,9 @@ def shard(module: Architecture, device: torch.device) -> None:
     Each step of a `stack` and each expert is gathered when it runs, and all other weights for the whole call. So are
     those inside a loop whose number of steps depends on the data: processes gather in step with each other."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import FSDPModule, fully_shard
+    from torch.distributed.fsdp import fully_shard
 
-    if not hasattr(FSDPModule, "set_reduce_scatter_unused_params"):
-        raise mistakes.no_shard(f"torch {torch.__version__} cannot divide a model", "install torch 2.13 or later")
-    for name, weight in module.named_parameters():
-        if not weight.dim():
-            raise mistakes.no_shard(f"the weight `{name}` is a single number without an axis", "omit `--shard`")
+    require_axes(module)
     # Nothing changes the results of a module in place.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
@@ -38,6 +35,13 @@ def shard(module: Architecture, device: torch.device) -> None:
         fully_shard(unit, mesh=mesh)
     # Otherwise processes whose loops have halted differently would add up different weights.
     module.set_reduce_scatter_unused_params(True)
+
+
+def require_axes(module: nn.Module) -> None:
+    """Raises a RunError if a weight has no axis to divide."""
+    for name, weight in module.named_parameters():
+        if not weight.dim():
+            raise mistakes.no_shard(f"the weight `{name}` is a single number without an axis", "omit `--shard`")
 
 
 def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tuple[nn.Module, bool]]:
@@ -52,15 +56,27 @@ def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tu
 
 
 @contextmanager
-def gathered(module: nn.Module) -> Iterator[None]:
-    """Inside, every process has all weights of a module that `shard` has divided: its calls need no other process."""
+def resharded(module: nn.Module) -> Iterator[list[Any]]:  # Any: torch's FSDPModule
+    """Afterwards each process has its rows alone of a module that `shard` has divided: without a backward pass, the
+    weights that were gathered for the whole call stay. Yields the parts that are gathered at a time; none of a module
+    that is not divided."""
     units = [part for part in module.modules() if hasattr(part, "unshard")]
-    for unit in units:
-        unit.set_reshard_after_forward(False, recurse=False)  # type: ignore[operator]  # of torch's FSDPModule
-        unit.unshard()  # type: ignore[operator]
     try:
-        yield
+        yield units
     finally:
         for unit in units:
-            unit.set_reshard_after_forward(unit is not module, recurse=False)  # type: ignore[operator]
-            unit.reshard()  # type: ignore[operator]
+            unit.reshard()  # type: ignore[operator]  # as above
+
+
+@contextmanager
+def gathered(module: nn.Module) -> Iterator[None]:
+    """Inside, every process has all weights of a module that `shard` has divided: its calls need no other process."""
+    with resharded(module) as units:
+        for unit in units:
+            unit.set_reshard_after_forward(False, recurse=False)
+            unit.unshard()
+        try:
+            yield
+        finally:
+            for unit in units:
+                unit.set_reshard_after_forward(unit is not module, recurse=False)

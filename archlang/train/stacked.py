@@ -5,7 +5,6 @@ The work is shared: one forward and one backward for all runs, by `torch.func.vm
 treats each number separately. The weights of a run's module are views of the stacked ones, so the run is evaluated and
 saved as if it were alone."""
 
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,12 +18,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
-from archlang.backend.runtime.loops import drawn_loops, halting_loops
+from archlang.backend.runtime.loops import drawn_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
 from archlang.train.trainer import CannotStack, StepResult, Trainer
 
@@ -43,16 +43,12 @@ _DRAWS_RANDOM_NUMBERS = (
 )
 
 
-class StackingWarning(UserWarning):
-    """Seeds that train together differ from solo runs, or cannot train together."""
-
-
 class StackedStep:
     """A step of runs that begin at the same step."""
 
-    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[[nn.Module], Optimizer]) -> None:
+    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[..., Optimizer]) -> None:
         """Stacks the weights of the runs; before they begin or resume. `make_optimizer` makes the optimizer of a
-        module.
+        module, whose weights are `named`.
 
         Raises:
             CannotStack: the runs cannot be computed together; their folders are unchanged."""
@@ -74,8 +70,7 @@ class StackedStep:
             if not is_out_of_memory(error):
                 raise
             raise CannotStack("there is not enough memory for the weights of all seeds") from error
-        self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()))
-        self._halting_loops = [list(halting_loops(module)) for module in self._modules]
+        self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()), named=self._weights)
         # Whether training draws random numbers; None before the first step.
         self._draws: bool | None = None
         # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
@@ -139,14 +134,7 @@ class StackedStep:
                 raise
             reason = "there is not enough memory for the optimizer state of all seeds"
             raise CannotStack(reason, weights_are_intact=False) from error
-        self._share_loop_counts()
         return StepResult(losses.unbind(), [None] * len(losses) if norms is None else norms.unbind(), rate)
-
-    def _share_loop_counts(self) -> None:
-        """Copies the counts of the halting loops of the first module, which computes all runs, to the others."""
-        for loops in self._halting_loops[1:]:
-            for loop, first_loop in zip(loops, self._halting_loops[0], strict=True):
-                loop.computed, loop.masked = first_loop.computed, first_loop.masked
 
     def _compute_gradients(self, items: np.ndarray) -> Float[Tensor, " runs"]:
         """Computes the gradients of all runs, each for its row of items. Returns their losses.
@@ -161,11 +149,13 @@ class StackedStep:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise CannotStack(_reason(error)) from error
+            raise CannotStack(first_line(error)) from error
         if random_before is not None:
-            self._draws = _has_drawn(random_before, random_state(device))
+            after = random_state(device)
+            states = ((state, after[name]) for name, state in random_before.items() if isinstance(state, Tensor))
+            self._draws = not all(torch.equal(*pair) for pair in states)
             if self._draws:
-                warnings.warn(_DRAWS_RANDOM_NUMBERS, StackingWarning, stacklevel=2)
+                warnings.warn(_DRAWS_RANDOM_NUMBERS, RunWarning, stacklevel=2)
         return losses
 
     def _compute_parts(self, items: np.ndarray) -> Float[Tensor, " runs"]:
@@ -253,22 +243,16 @@ class StackedStep:
         for module in self._modules:
             module.eval()
         try:
-            if not self._agrees_with_solo(np.stack([longest] * count)):
-                raise CannotStack("the gradients of the stacked model differ from those of the models alone")
             # Every second run has short items, which are padded to the long ones.
-            if lengths[order[0]] < lengths[order[-1]] and not self._agrees_with_solo(
-                np.stack([(longest, shortest)[index % 2] for index in range(count)])
-            ):
-                raise CannotStack("its result depends on how far a batch is padded")
+            if not self._agrees_with_solo(np.stack([(longest, shortest)[index % 2] for index in range(count)])):
+                raise CannotStack("gradients differ from those of each alone, as where a result depends on padding")
         except CannotStack:
             raise
         except Exception as error:
-            raise CannotStack(_reason(error)) from error
+            raise CannotStack(first_line(error)) from error
         finally:
-            for module, loops in zip(self._modules, self._halting_loops, strict=True):
+            for module in self._modules:
                 module.train()
-                for loop in loops:
-                    loop.computed = loop.masked = 0
 
     def _agrees_with_solo(self, items: np.ndarray) -> bool:
         run, device = self._first, self._first.fabric.device
@@ -330,16 +314,3 @@ def _gradients(value: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
 
 def _norm(tensors: Sequence[Tensor]) -> float:
     return float(torch.stack([tensor.norm() for tensor in tensors]).norm())
-
-
-def _has_drawn(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:  # Any: as random_state
-    return any(isinstance(state, Tensor) and not torch.equal(state, after[name]) for name, state in before.items())
-
-
-def _reason(error: Exception) -> str:
-    message = str(error)
-    if operation := re.search(r"(?:rule|implement\w*)\D*? aten::(\w+)", message):
-        return f"torch cannot stack models with `{operation[1]}`"
-    if "data-dependent" in message or ("vmap" in message and ".item()" in message):
-        return "its code branches on the value of a tensor, by `if`, `while` or `.item()`"
-    return first_line(error)

@@ -16,15 +16,12 @@ from archlang.errors.machine import is_out_of_memory
 from archlang.train.data import Batch
 from archlang.train.devices import random_state
 from archlang.train.loss import add_costs, training_loss
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.settings import Settings
 from archlang.train.trainer import StepResult, Trainer
 
 # The loss of a step, and the norm of the gradient if it was clipped.
 LossAndNorm = tuple[Tensor, Tensor | None]
-
-
-class MemoryWarning(UserWarning):
-    """A step ran out of memory; this step and later ones are computed in smaller parts."""
 
 
 class EagerStep:
@@ -146,7 +143,7 @@ def compute_within_memory(
         # The error's traceback holds the tensors of the failed step; only here they are freed.
         if device.type == "cuda":
             torch.cuda.empty_cache()
-        warnings.warn(f"not enough memory for {change}; the batch size is unchanged", MemoryWarning, stacklevel=2)
+        warnings.warn(f"not enough memory for {change}; the batch size is unchanged", RunWarning, stacklevel=2)
 
 
 def halve_micro(runs: Sequence[Trainer], count: int) -> str | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,7 +18,6 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
-from archlang.backend.runtime.loops import halting_loops
 from archlang.compile import build
 from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
@@ -32,6 +30,7 @@ from archlang.train.data import Batch, Data, Sampler
 from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
+from archlang.train.memory import Remat, steps_together
 from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record import mistakes as record_mistakes
@@ -42,7 +41,7 @@ from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import Record
 from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.train.settings import Settings
-from archlang.train.sharding import gathered, shard
+from archlang.train.sharding import shard
 from archlang.train.stop import Stop
 
 if TYPE_CHECKING:
@@ -55,8 +54,6 @@ Interval = int | timedelta
 SAVED_EVERY = timedelta(minutes=15)
 # The gradients of a matrix product are two matrix products.
 FORWARD_AND_BACKWARD = 3
-# The FLOPs of a batch are counted for so many widths at most.
-_WIDTHS = 32
 # An evaluation may take long: if so much training is unsaved, it is saved before.
 _SECONDS_UNSAVED = 60.0
 
@@ -132,19 +129,21 @@ class Trainer:
         precision: str = "32",
         *,
         compiled: bool = False,
-        remat: bool = False,
+        remat: Remat = 0,
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
+        prepare: Callable[[Architecture], None] | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
             compiled: Let torch compile the bodies of loops.
-            remat: Compute the steps of loops again in the backward pass, instead of keeping what they compute.
+            remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
-            shared: A trainer that differs in its seed alone, whose test model and data on the device are used."""
+            shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
+            prepare: Changes the new weights."""
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -154,10 +153,10 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
+        if prepare is not None:
+            prepare(self.module)
         if compiled:
             compile_bodies(self.module)
-        if remat and not rematerialize_bodies(self.module):
-            raise mistakes.no_steps_to_repeat(plan.model)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
@@ -177,6 +176,9 @@ class Trainer:
             else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
         )
         self.data = self._resident["train"]
+        longest = int(self.data.lengths.max(initial=1))
+        if remat:
+            rematerialize_bodies(self.module, steps_together(plan, remat, longest))
         self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
@@ -200,11 +202,9 @@ class Trainer:
         reset_peak_memory(fabric.device)
         # Losses whose values the host has not read: reading waits for a GPU, so only where one is logged or saved.
         self._unread_losses: list[Tensor] = []
-        # Since the last logged step: the seconds, those of making batches, the numbers of steps, samples and tokens,
-        # and the samples by the width of their batch.
-        self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter[int]()
-        # Widths that differ by less than that of a grid cost the same.
-        self._width_grid = max(int(self.data.lengths.max(initial=1)) // _WIDTHS, 1)
+        # Since the last logged step: the seconds, those of making batches, and the numbers of steps, samples, tokens,
+        # and tokens with padding.
+        self._seconds, self.data_seconds, self._done = 0.0, 0.0, np.zeros(4)
         self._flops = cache(lambda width: FORWARD_AND_BACKWARD * summarize(plan.graph, width).flops)
         self._peak_flops = peak_flops(fabric.device, precision)
         self.weights = [weight for weight in self.module.parameters() if weight.requires_grad]
@@ -367,25 +367,19 @@ class Trainer:
         # The speed of a step excludes evaluations.
         self._seconds += time.perf_counter() - begun
         lengths = self.data.lengths[items]
-        self._done += (1, len(items), lengths.sum())
-        self._widths[max(round(int(lengths.max(initial=1)) / self._width_grid), 1)] += len(items)
+        self._done += (1, len(items), lengths.sum(), len(items) * lengths.max(initial=1))
         speeds = self._done / max(self._seconds, 1e-9)
         if is_logged:
             if self._leads:
                 self._log(step, loss, norm, rate, speeds)
-            self._seconds, self.data_seconds, self._done, self._widths = 0.0, 0.0, np.zeros(3), Counter()
+            self._seconds, self.data_seconds, self._done = 0.0, 0.0, np.zeros(4)
         elif self._watcher.due():
             self._check_losses()
             self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
 
     def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speeds: np.ndarray) -> None:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
-        depth, loops = self._depth(), list(halting_loops(self.module))
-        computed, masked = sum(loop.computed for loop in loops), sum(loop.masked for loop in loops)
-        for loop in loops:
-            loop.computed = loop.masked = 0
-        # The share of the steps of halting loops that samples which had halted did not need.
-        spared = 1 - computed / masked if masked else None
+        depth = self._depth()
         metrics = schemas.StepMetrics(
             step=step,
             loss=float(loss),
@@ -396,11 +390,10 @@ class Trainer:
         )
         flops = None
         if self.deep is None:  # its steps compute a part of the loop
-            total = sum(count * self._flops(width * self._width_grid) for width, count in self._widths.items())
-            flops = total / max(self._seconds, 1e-9)
+            flops = speeds[1] * self._flops(round(speeds[3] / speeds[1]))  # of samples of the mean width
         timing = schemas.StepTiming(
             step=step, time=time.time(), steps_per_second=speeds[0], samples_per_second=speeds[1],
-            tokens_per_second=speeds[2], spared=spared, memory=peak_memory(self.fabric.device), flops_per_second=flops,
+            tokens_per_second=speeds[2], memory=peak_memory(self.fabric.device), flops_per_second=flops,
             peak_share=flops and self._peak_flops and flops / (self._peak_flops * self.fabric.world_size),
             data_seconds=self.data_seconds,
         )  # fmt: skip
@@ -479,15 +472,21 @@ class Trainer:
         module, items, processes = self.test_model, self.splits[split], self.fabric.world_size
         if module is not self.module:
             module.load_state_dict(self.module.state_dict())
-        with gathered(module):
-            score = evaluate(
-                module, data, items, split, self.task,
-                settings=self.settings, stopping=lambda: stop.asked, processes=processes,
-            )  # fmt: skip
-            return add_written(
-                score, module, items, self.task, self.fabric.device, written,
-                stopping=lambda: stop.asked, processes=processes,
-            )  # fmt: skip
+        score = evaluate(
+            module, data, items, split, self.task,
+            settings=self.settings, stopping=partial(self._is_any_asked, stop), processes=processes,
+        )  # fmt: skip
+        return add_written(
+            score, module, items, self.task, self.fabric.device, written,
+            stopping=lambda: stop.asked, processes=processes,
+        )  # fmt: skip
+
+    def _is_any_asked(self, stop: Stop) -> bool:
+        """Whether the run is asked to stop. Processes that divide a model leave its evaluation after the same batch."""
+        if not self.is_sharded:
+            return stop.asked
+        asked = torch.tensor(float(stop.asked), device=self.fabric.device)
+        return bool(self.fabric.all_reduce(asked))
 
     def _best_step(self) -> int | None:
         return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)

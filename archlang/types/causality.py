@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 
 
 class Reach(Enum):
@@ -30,15 +31,17 @@ class Horizon:
     """An upper bound of the positions that position i of a value depends on; `scan` is the number of a scan.
 
     The positions of a map are its rows. Only a map can be PAIRED: entry (i, j) depends on the positions up to i or j,
-    whichever is later."""
+    whichever is later. Where groups of positions have become one, or one has become several, CAUSAL and PAIRED have a
+    `rate`: position i depends on the positions up to ⌈(i + 1) rate⌉ - 1."""
 
     reach: Reach
     scan: int = 0
+    rate: Fraction | int = 1
 
     @property
     def sees_future(self) -> bool:
         """Whether position i of a model's result may depend on a position after i."""
-        return self.reach in (Reach.PAIRED, Reach.MIRRORED, Reach.WITHIN)
+        return self.rate > 1 or self.reach in (Reach.PAIRED, Reach.MIRRORED, Reach.WITHIN)
 
     @property
     def is_of_position(self) -> bool:
@@ -56,15 +59,15 @@ class Horizon:
             return within(min(horizon.scan for horizon in (self, other) if horizon.reach is Reach.WITHIN))
         if Reach.MIRRORED in reaches:
             return within(depth)
-        if Reach.PAIRED in reaches:
-            return PAIRED
-        if reaches & {Reach.POINTWISE, Reach.CAUSAL}:
-            return CAUSAL
+        if reaches & {Reach.POINTWISE, Reach.CAUSAL, Reach.PAIRED}:
+            reach = Reach.PAIRED if Reach.PAIRED in reaches else Reach.CAUSAL
+            return Horizon(reach, rate=max(self.rate, other.rate))
         reach = Reach.START if Reach.START in reaches else Reach.BEFORE
         return Horizon(reach, max(self.scan, other.scan))
 
-    def read(self, manner: Manner, depth: int) -> Horizon:
-        """Returns the horizon of a block's result, if the block reads a value of this horizon in a manner."""
+    def read(self, manner: Manner, depth: int, count: int = 1) -> Horizon:
+        """Returns the horizon of a block's result, if the block reads a value of this horizon in a manner. `count` is
+        the size of the groups of GROUPED, SPLIT and HELD."""
         if manner is Manner.LENGTH:
             return NOTHING
         if not self.is_of_position or manner is Manner.POINTWISE:
@@ -77,19 +80,30 @@ class Horizon:
             case Manner.PREFIX:
                 return self
             case Manner.TRANSPOSED if not mirrored:
-                return PAIRED
+                return replace(self, reach=Reach.PAIRED)
             case Manner.TRIANGULAR if not mirrored:
-                return CAUSAL
+                return replace(self, reach=Reach.CAUSAL)
             case Manner.CAUSAL if paired:
-                return PAIRED
+                return self
             case _ if paired:
                 return within(depth)
+            case Manner.MIRRORED if mirrored:
+                return CAUSAL
+            case _ if mirrored:
+                return within(depth)
             case Manner.CAUSAL:
-                return within(depth) if mirrored else CAUSAL
-            case Manner.FIRST:
-                return within(depth) if mirrored else Horizon(Reach.START, depth)
-            case Manner.MIRRORED:
-                return CAUSAL if mirrored else MIRRORED
+                return replace(self, reach=Reach.CAUSAL)
+            case Manner.GROUPED:
+                return Horizon(Reach.CAUSAL, rate=self.rate * count)
+            # ⌈⌈x⌉ rate⌉ is ⌈x rate⌉ only for such rates.
+            case Manner.SPLIT if self.rate.numerator == 1:
+                return Horizon(Reach.CAUSAL, rate=Fraction(self.rate) / count)
+            case Manner.HELD:
+                return Horizon(Reach.CAUSAL, rate=Fraction(self.rate) / count)
+            case Manner.FIRST if self.rate <= 1:
+                return Horizon(Reach.START, depth)
+            case Manner.MIRRORED if self.rate <= 1:
+                return MIRRORED
         return within(depth)
 
     # Into and out of the body of a scan that is inside `depth` scans
@@ -99,8 +113,9 @@ class Horizon:
         return within(depth) if self.is_of_position else self
 
     def cut(self, depth: int) -> Horizon:
-        """Returns the horizon of a chunk of this value, which is no map, and whose positions are the value's."""
-        return within(depth) if self.reach is Reach.MIRRORED else self
+        """Returns the horizon of a chunk of this value, which is no map, and whose positions are the value's. What it
+        computes has the rate of the value, which `scaled` returns to what is joined."""
+        return within(depth) if self.reach is Reach.MIRRORED else replace(self, rate=1)
 
     def next_chunk(self, depth: int) -> Horizon:
         """Returns the horizon, in the next chunk, of a state that is updated in this one."""
@@ -110,8 +125,14 @@ class Horizon:
         """Returns the horizon of the joined chunks; `single_positions`: each chunk has one position."""
         if not self._is_of_chunk(depth) or self.reach is Reach.POINTWISE:
             return self
-        sees_later = self.reach in (Reach.MIRRORED, Reach.WITHIN)
+        sees_later = self.sees_future and self.reach is not Reach.PAIRED
         return within(depth) if sees_later and not single_positions else CAUSAL
+
+    def scaled(self, rate: Fraction | int) -> Horizon:
+        """Returns the horizon of a value whose positions are those of a value with this rate."""
+        if rate == 1 or not self.is_of_position:
+            return self
+        return Horizon(Reach.CAUSAL, rate=rate) if self.reach is Reach.POINTWISE else replace(self, rate=rate)
 
     def last(self, depth: int) -> Horizon:
         """Returns the horizon of a carried state after the scan."""
@@ -122,7 +143,8 @@ class Horizon:
 
     def __str__(self) -> str:
         counted = self.reach in (Reach.BEFORE, Reach.START, Reach.WITHIN)
-        return f"{self.reach.value} {self.scan}" if counted else self.reach.value
+        number = str(self.scan) if counted else "" if self.rate == 1 else str(self.rate)
+        return f"{self.reach.value} {number}".rstrip()
 
 
 NOTHING = Horizon(Reach.NOTHING)
@@ -153,7 +175,10 @@ class Manner(Enum):
     CAUSAL, entry (j, i) if TRANSPOSED, row i if ROW, the entries (i, j') with j' ≤ j if PREFIX, and the entries
     (i', j') with i' ≤ i and j' ≤ i if TRIANGULAR; of a sequence: position j if TRANSPOSED, the positions up to i if
     PREFIX, else as position i does. Position i of a result that is no map reads the columns of a map that any entry of
-    row i reads."""
+    row i reads.
+
+    Of groups of k positions, position i reads those up to the end of group i if GROUPED, position ⌊i / k⌋ if SPLIT, and
+    the positions up to ⌊(i + 1) / k⌋ - 1 if HELD."""
 
     LENGTH = "length"
     POINTWISE = "pointwise"
@@ -165,6 +190,17 @@ class Manner(Enum):
     ROW = "row"
     PREFIX = "prefix"
     TRIANGULAR = "triangular"
+    GROUPED = "grouped"
+    SPLIT = "split"
+    HELD = "held"
 
 
 MANNERS = tuple(manner.value for manner in Manner)
+COUNTED = ("grouped", "split", "held")
+"""the manners with a size of groups, as in `grouped[4]`, which an instance keeps as `grouped.4`"""
+
+
+def manner_of(text: str) -> tuple[Manner, int]:
+    """Returns a manner that an instance keeps, and the size of its groups."""
+    name, _, count = text.partition(".")
+    return Manner(name), int(count or 1)

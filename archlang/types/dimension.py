@@ -7,6 +7,24 @@ from dataclasses import dataclass
 from functools import reduce
 
 Monomial = tuple[str, ...]
+
+
+class Quotient(str):
+    """The name of the size `dividend` / `divisor`, rounded down."""
+
+    dividend: Dim
+    divisor: int
+
+    def __new__(cls, dividend: Dim, divisor: int) -> Quotient:
+        text = f"({dividend})" if len(dividend.terms) > 1 else str(dividend)
+        name = super().__new__(cls, f"({text}/{divisor})")
+        name.dividend, name.divisor = dividend, divisor
+        return name
+
+    def __getnewargs__(self) -> tuple[Dim, int]:  # type: ignore[override]  # what `__new__` takes, in place of a text
+        return self.dividend, self.divisor
+
+
 # Limits that keep arithmetic with sizes fast; sizes of real programs have a few terms of a few factors.
 MOST_TERMS = 100
 MOST_FACTORS = 64
@@ -42,14 +60,21 @@ class Dim:
     @property
     def symbol(self) -> str | None:
         """The name, if the size is a single name, or None."""
+        factor = self._factor
+        return None if isinstance(factor, Quotient) else factor
+
+    @property
+    def _factor(self) -> str | None:
         if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
             return self.terms[0][0][0]
         return None
 
     @property
     def names(self) -> frozenset[str]:
-        """The names in the polynomial."""
-        return frozenset(name for monomial, _ in self.terms for name in monomial)
+        """The names in the polynomial, and in the dividends of its quotients."""
+        factors = {name for monomial, _ in self.terms for name in monomial}
+        inner = (factor.dividend.names if isinstance(factor, Quotient) else {factor} for factor in factors)
+        return frozenset().union(*inner)
 
     @property
     def is_unwieldy(self) -> bool:
@@ -90,9 +115,19 @@ class Dim:
             return self
         total = Dim(())
         for monomial, k in self.terms:
-            factors = (values.get(name, Dim.of(name)) for name in monomial)
+            factors = (_substituted(name, values) for name in monomial)
             total = total + reduce(Dim.__mul__, factors, Dim.of(k))
         return total
+
+    def over(self, divisor: int) -> Dim:
+        """Returns this size divided by a positive number, rounded down."""
+        whole = Dim._from({monomial: k // divisor for monomial, k in self.terms})
+        rest = Dim._from({monomial: k % divisor for monomial, k in self.terms})
+        if rest.constant is not None:
+            return whole
+        inner = rest._factor
+        nested = (inner.dividend, inner.divisor * divisor) if isinstance(inner, Quotient) else (rest, divisor)
+        return whole + Dim.of(Quotient(*nested))
 
     def __str__(self) -> str:
         if self.constant is not None:
@@ -107,3 +142,9 @@ class Dim:
 
     def __repr__(self) -> str:
         return f"Dim({self})"
+
+
+def _substituted(name: str, values: Mapping[str, Dim]) -> Dim:
+    if isinstance(name, Quotient):
+        return name.dividend.substitute(values).over(name.divisor)
+    return values.get(name, Dim.of(name))

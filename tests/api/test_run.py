@@ -16,8 +16,7 @@ from archlang.api.run import Run
 from archlang.data import store
 from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.task import Kind, class_names
-from archlang.train.record.mistakes import RunError
-from archlang.train.record.run_folder import RecordWarning
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import training
 from archlang.train.runs.evaluation import evaluate_run
 from archlang.train.runs.prediction import predict_inputs
@@ -116,7 +115,7 @@ def test_a_run_has_the_vocabulary_that_it_was_trained_with(moods: Path) -> None:
         stream.write("b b b b b b b b b\tw\ttrain\n")
     run = archlang.load_run(moods / "run")
     assert (run.predict(inputs), run.vocabulary[:2]) == (answers, ("c", "d"))
-    with pytest.warns(RecordWarning, match="the train split cannot be compared .*line 20.*is none of those"):
+    with pytest.warns(RunWarning, match="the train split cannot be compared .*line 20.*is none of those"):
         outcome = evaluate_run(moods / "run", device="cpu")
     assert list(outcome.splits) == ["valid"]
     (moods / "a.tsv").unlink()
@@ -129,7 +128,7 @@ def test_a_run_has_the_vocabulary_that_it_was_trained_with(moods: Path) -> None:
 def test_an_evaluation_says_which_split_of_a_file_has_changed(moods: Path) -> None:
     trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
     (moods / "a.tsv").write_text(MOODS.replace("c\tx", "c c\tx", 1))
-    with pytest.warns(RecordWarning) as warned:
+    with pytest.warns(RunWarning) as warned:
         evaluate_run(moods / "run", device="cpu")
     assert [str(warning.message) for warning in warned] == [
         f"the train split is not the one that {moods / 'run'} was made with"
@@ -139,7 +138,7 @@ def test_an_evaluation_says_which_split_of_a_file_has_changed(moods: Path) -> No
 def test_rows_that_a_split_shares_with_train_are_named(moods: Path) -> None:
     with (moods / "a.tsv").open("a") as stream:
         stream.write("c\ty\ttest\nd d\ty\ttest\n")
-    with pytest.warns(RecordWarning, match="the model reads 1 of the 2 rows of test in train too"):
+    with pytest.warns(RunWarning, match="the model reads 1 of the 2 rows of test in train too"):
         trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
 
 

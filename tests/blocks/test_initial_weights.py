@@ -42,9 +42,11 @@ ROWS: dict[str, tuple[nn.Module, dict[str, float]]] = {
         geometric(heads=4, d=256, e=256),
         {**dict.fromkeys(MAPS, xavier(256, 64)), "direction": 1 / 16, "direction.bias": 1 / 16, "query_bias": 0},
     ),
-    "linear": (Linear(out=200, bias=True, init="torch", d=300), {"weight": 1 / sqrt(300), "bias": 1 / sqrt(300)}),
+    "linear": (
+        Linear(out=200, bias=True, init="torch", std=1.0, d=300), {"weight": 1 / sqrt(300), "bias": 1 / sqrt(300)},
+    ),
     "linear xavier": (
-        Linear(out=200, bias=True, init="xavier", d=300), {"weight": xavier(300, 200), "bias": 1 / sqrt(300)},
+        Linear(out=200, bias=True, init="xavier", std=1.0, d=300), {"weight": xavier(300, 200), "bias": 1 / sqrt(300)},
     ),
     **{
         f"feedforward {init}": (feedforward(ff=300, d=200, init=init, gain=5 / 3), bounds)
@@ -84,6 +86,16 @@ ROWS: dict[str, tuple[nn.Module, dict[str, float]]] = {
         {f"lstm.{kind}_l{layer}": 1 / 10 for kind in ("weight_ih", "weight_hh", "bias_ih") for layer in (0, 1)},
     ),
 }  # fmt: skip
+
+
+def test_a_linear_map_begins_normal_orthonormal_or_at_zero_without_bias() -> None:
+    maps = {init: Linear(out=200, bias=True, init=init, std=0.05, d=300) for init in ("normal", "orthogonal", "zeros")}
+    assert not any(block.bias.any() for block in maps.values())
+    assert maps["normal"].weight.std().item() == pytest.approx(0.05, rel=0.02)
+    assert maps["normal"].weight.abs().max().item() > 0.15
+    weight = maps["orthogonal"].weight
+    torch.testing.assert_close(weight @ weight.T, torch.eye(200), rtol=0, atol=1e-5)
+    assert not maps["zeros"].weight.any()
 
 
 @pytest.mark.parametrize(("block", "bounds"), ROWS.values(), ids=ROWS)

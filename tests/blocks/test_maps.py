@@ -14,8 +14,10 @@ from archlang.blocks.maps import (
     CumulativeSumKeys,
     Distances,
     Interpolate,
+    LogsumexpKeys,
     LowerTriangle,
     MaskedSoftmaxKeys,
+    MaxKeys,
     OuterSum,
     RelativeBias,
     Scores,
@@ -136,16 +138,39 @@ def test_a_map_weighs_the_values_of_its_heads(causal: bool, heads: int, times: i
     agree(block, slow, normal(B, N, M, heads), normal(B, M, width), mask_m=MASK)
 
 
+REDUCTIONS: dict[type[nn.Module], Callable[[list[Tensor]], Tensor]] = {
+    SumKeys: lambda numbers: sum(numbers[1:], numbers[0]),
+    MaxKeys: max,
+    LogsumexpKeys: lambda numbers: torch.stack(numbers).exp().sum().log(),
+}
+
+
+@pytest.mark.parametrize("kind", REDUCTIONS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_sum_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool) -> None:
+def test_a_reduction_of_keys_ignores_padding_and_if_causal_later_keys(causal: bool, kind: type[nn.Module]) -> None:
     def slow(x: Tensor, mask_m: Tensor) -> Tensor:
-        sums = [
-            sum((x[b, i, j, h] for j in keys(b, i, causal)), x.new_zeros(()))
+        reduced = [
+            REDUCTIONS[kind]([x[b, i, j, h] for j in keys(b, i, causal)])
             for b, i, h in product(range(B), range(N), range(H))
         ]
-        return torch.stack(sums).reshape(B, N, H)
+        return torch.stack(reduced).reshape(B, N, H)
 
-    agree(SumKeys(causal=causal, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+    agree(kind(causal=causal, h=H), slow, normal(B, N, M, H), mask_m=MASK)
+
+
+@pytest.mark.parametrize("kind", REDUCTIONS)
+def test_a_row_without_keys_is_zero_and_has_finite_gradients(kind: type[nn.Module]) -> None:
+    x = normal(1, 2, 3, H).requires_grad_()
+    y = kind(causal=False, h=H)(x, mask_m=torch.zeros(1, 3, dtype=torch.bool))
+    y.sum().backward()
+    assert not y.any()
+    assert x.grad is not None
+    assert not x.grad.any()
+
+
+@pytest.mark.parametrize("block", [LogsumexpKeys(causal=False, h=H), MaxKeys(causal=False, h=H)])
+def test_the_largest_scores_do_not_overflow(block: nn.Module) -> None:
+    assert block(torch.full((1, 2, 3, H), 3e38)).isfinite().all()
 
 
 @pytest.mark.parametrize("diagonal", [-1, 0, 1])

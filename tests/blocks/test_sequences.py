@@ -10,21 +10,30 @@ from archlang.blocks.activations import SoftmaxPositions
 from archlang.blocks.sequences import (
     Append,
     Chunks,
+    Convolve,
+    CumulativeLogsumexp,
+    CumulativeMax,
     CumulativeSum,
+    Every,
     Expand,
     First,
     Gather,
+    Hold,
     Indices,
+    Interleave,
     Last,
+    Logsumexp,
     Max,
     Mean,
     Min,
     Pad,
+    Patches,
     Shift,
     Slice,
     Sum,
 )
 from tests.blocks.conftest import agree
+from tests.closeness import same_gradients
 
 RAGGED = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
 RAGGED_2 = torch.tensor([[True, False], [True, True], [True, False]])
@@ -118,17 +127,74 @@ def test_pad_adds_zeros_around_the_real_positions(mask: Tensor | None) -> None:
     assert result_mask is None if mask is None else result_mask.sum(1).tolist() == [7, 5, 3]
 
 
+def grouped(states: list[Tensor], k: int) -> list[list[Tensor]]:
+    """The whole groups of k states."""
+    return [states[j : j + k] for j in range(0, len(states) - k + 1, k)]
+
+
+def split(states: list[Tensor], k: int) -> list[list[Tensor]]:
+    return [[part] for state in states for part in state.tensor_split(k)]
+
+
+Split = Callable[[list[Tensor], int], list[Tensor]]
+GROUPS: dict[str, tuple[Callable[..., nn.Module], Split]] = {
+    "patches": (Patches, lambda states, k: [torch.cat(group) for group in grouped(states, k)]),
+    "every": (Every, lambda states, k: [group[-1] for group in grouped(states, k)]),
+    "interleave": (Interleave, lambda states, k: [part for (part,) in split(states, k)]),
+}
+
+
 @MASKS
-def test_gather_rounds_and_has_zeros_outside_of_a_sample(mask: Tensor | None) -> None:
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_of_positions_are_whole_and_real(name: str, k: int, mask: Tensor | None) -> None:
+    kind, group = GROUPS[name]
+    x = values(3, 4, 6)
+    _, result_mask = kind(k=k, d=6)(x, mask_n=mask)
+    counts = [len(group(states, k)) for states in samples(x, mask)]
+    assert result_mask is None if mask is None else result_mask.sum(1).tolist() == counts
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [group(states, k) for states in samples(x, mask_n)]
+        width = next((len(state) for row in rows for state in row), 6)
+        return batch(rows, max(counts), x.new_zeros(width) + 0 * x.sum())
+
+    def real_only(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        y, own = kind(k=k, d=6)(x, mask_n=mask_n)
+        real: Tensor = y if own is None else y.masked_fill(~own[..., None], 0.0)
+        return real
+
+    if max(counts):
+        agree(real_only, slow, x, mask_n=mask)
+
+
+@MASKS
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_group_is_held_from_its_end_to_that_of_the_next(k: int, mask: Tensor | None) -> None:
+    def slow(x: Tensor, like: Tensor, mask_n: Tensor | None) -> Tensor:
+        ended = [i // k for i in range(1, 9)]
+        return (
+            batch([[at(states, count - 1) for count in ended] for states in samples(x, mask_n)], 8, x) + 0 * like.sum()
+        )
+
+    agree(Hold(k=k, d=3, e=2), slow, values(3, 4, 3), values(3, 8, 2), mask_n=mask)
+
+
+@MASKS
+@pytest.mark.parametrize("causal", [False, True])
+def test_gather_rounds_and_has_zeros_outside_of_a_sample_and_if_causal_after_the_position(
+    mask: Tensor | None, causal: bool
+) -> None:
     places = torch.tensor([[0.0, 1.2, 2.9], [-0.4, -0.6, 1.0], [3.6, torch.nan, torch.inf]]).double()[..., None]
 
     def slow(x: Tensor, places: Tensor, mask_n: Tensor | None) -> Tensor:
         rows = []
         for states, row in zip(samples(x, mask_n), places[..., 0].tolist(), strict=True):
-            rows.append([at(states, round(place)) if abs(place) < 9 else at([], 0) for place in row])
+            known = [states[: i + 1] if causal else states for i in range(3)]
+            rows.append([at(known[i], round(place)) if abs(place) < 9 else at([], 0) for i, place in enumerate(row)])
         return batch(rows, 3, x)
 
-    agree(Gather(d=3), slow, values(3, 4, 3), places, mask_n=mask)
+    agree(Gather(causal=causal, d=3), slow, values(3, 4, 3), places, mask_n=mask)
 
 
 def each_feature(function: Callable[[tuple[Tensor, ...]], Tensor]) -> Callable[[list[Tensor]], Tensor]:
@@ -142,6 +208,7 @@ POOLS: dict[type[nn.Module], Callable[[list[Tensor]], Tensor]] = {
     Mean: each_feature(lambda numbers: sum(numbers[1:], numbers[0]) / len(numbers)),
     Max: each_feature(max),
     Min: each_feature(min),
+    Logsumexp: each_feature(lambda numbers: torch.stack(numbers).exp().sum().log()),
 }
 
 
@@ -164,11 +231,53 @@ def test_the_softmax_of_each_feature_is_over_the_real_positions(mask: Tensor | N
     agree(SoftmaxPositions(d=3), slow, values(3, 4, 3), mask_n=mask)
 
 
-def test_each_position_has_the_sum_up_to_it() -> None:
+@pytest.mark.parametrize(
+    ("kind", "pool"), [(CumulativeSum, Sum), (CumulativeMax, Max), (CumulativeLogsumexp, Logsumexp)]
+)
+def test_each_position_has_what_a_vector_takes_of_the_positions_up_to_it(
+    kind: type[nn.Module], pool: type[nn.Module]
+) -> None:
     def slow(x: Tensor) -> Tensor:
-        return torch.stack([sum((x[:, j] for j in range(i)), x[:, i]) for i in range(4)], 1)
+        return torch.stack([torch.stack([POOLS[pool](list(row[: i + 1])) for i in range(4)]) for row in x])
 
-    agree(CumulativeSum(d=3), slow, values(2, 4, 3))
+    agree(kind(d=3), slow, values(2, 4, 3))
+
+
+@MASKS
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dilation", "stride", "groups"), [(1, 1, 1, 1), (3, 1, 1, 2), (2, 3, 1, 1), (4, 1, 2, 4), (1, 2, 3, 2)]
+)
+def test_a_convolution_reads_positions_around_or_before_of_its_group(
+    width: int, dilation: int, stride: int, groups: int, causal: bool, mask: Tensor | None
+) -> None:
+    block = Convolve(
+        out=8, width=width, dilation=dilation, stride=stride, groups=groups, causal=causal, bias=stride > 1, d=4
+    )
+    first, before = (stride - 1, width - 1) if causal else (0, (width - 1) // 2)
+
+    def result(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        y, own = (block(x, mask_n=mask_n), mask_n) if stride == 1 else block(x, mask_n=mask_n)
+        real: Tensor = y if own is None else y.masked_fill(~own[..., None], 0.0)
+        return real
+
+    def state(states: list[Tensor], i: int) -> Tensor:
+        parts = [block.weight.new_zeros(8) if block.bias is None else block.bias]
+        for a in range(width):
+            place = i + dilation * (a - before)
+            if 0 <= place < len(states):
+                reads = states[place].chunk(groups)
+                parts.append(torch.cat([w[..., a] @ x for w, x in zip(block.weight.chunk(groups), reads, strict=True)]))
+        return torch.stack(parts).sum(0)
+
+    def slow(x: Tensor, mask_n: Tensor | None) -> Tensor:
+        rows = [[state(row, i) for i in range(first, len(row), stride)] for row in samples(x, mask_n)]
+        return batch(rows, len(range(first, 4, stride)), x.new_zeros(8) + 0 * x.sum())
+
+    block.double()
+    leaves = [block.weight] if block.bias is None else [block.weight, block.bias]
+    x = values(3, 4, 4).requires_grad_()
+    same_gradients(result(x, mask), slow(x, mask), [x, *leaves])
 
 
 def test_indices_count_and_expand_adds_an_axis() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.blocks.embed import Embed, Learned, OneHot, Unembed, Zeros
+from archlang.blocks.embed import Embed, IsToken, Learned, OneHot, Unembed, Zeros
 from tests.blocks.conftest import agree, by_vector
 
 embed = partial(Embed, d=6, init="normal", scaling="none", dropout=0.0, frozen=-1, frozen_start="drawn", vocab=9)
@@ -95,6 +95,7 @@ def test_a_token_is_one_at_its_own_number_only() -> None:
     expected = torch.tensor([[[0.0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 1, 0]]])
     assert OneHot(vocab=3)(x).equal(expected)
     assert OneHot(vocab=3).double()(x).equal(expected.double())
+    assert IsToken(token=2, vocab=3).double()(x).equal(expected[..., 2:].double())
 
 
 def test_every_token_becomes_zeros_in_the_dtype_of_the_model() -> None:

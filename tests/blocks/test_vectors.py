@@ -112,15 +112,22 @@ SELECTIONS: list[tuple[nn.Module, list[int]]] = [
     (features.SliceFeatures(start=2, width=3, d=6), [2, 3, 4]),
     (features.RepeatFeatures(times=3, d=6), [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]),
     (features.TileFeatures(times=2, d=6), [0, 1, 2, 3, 4, 5] * 2),
+    (features.TransposeFeatures(k=2, d=6), [0, 3, 1, 4, 2, 5]),
 ]
 REDUCTIONS: list[tuple[Callable[..., nn.Module], Callable[[Tensor], Tensor], tuple[int, ...]]] = [
     (features.SumFeatures, lambda x: sum(x, torch.zeros(())), (1, 2)),
     (features.ProductFeatures, lambda x: prod(x, start=torch.ones(())), (1, 3)),
     (features.LengthFeatures, lambda x: sum(x * x, torch.zeros(())).sqrt(), (1, 2)),
+    (features.MaxFeatures, max, (1, 2)),
+    (features.MinFeatures, min, (1, 2)),
+    (features.LogsumexpFeatures, lambda x: sum(x.exp(), torch.zeros(())).log(), (1, 3)),
 ]
 # A block, the widths of its inputs, and its equation.
 ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
-    **{f"linear, bias {bias}": (Linear(out=5, bias=bias, init="torch", d=4), (4,), affine) for bias in (True, False)},
+    **{
+        f"linear, bias {bias}": (Linear(out=5, bias=bias, init="torch", std=1.0, d=4), (4,), affine)
+        for bias in (True, False)
+    },
     "mlp": (mlp(), (4,), through(FUNCTIONS["relu"], same)),
     **{
         f"feedforward {name}": (feedforward(activation=name), (4,), through(function, same))
@@ -150,6 +157,15 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
     ),
     "softmax": (Softmax(d=3), (3,), lambda block, x: x.exp() / sum(x.exp(), torch.zeros(()))),
     "concat": (Concat(), (1, 4, 2), lambda block, *xs: torch.stack([feature for x in xs for feature in x])),
+    **{
+        f"groups mixed of {k}": (
+            features.MixGroups(k=k, d=6, e=2 * k), (6, 2 * k),
+            lambda block, x, w, k=k: torch.cat([
+                sum((w[i * k + j] * part for j, part in enumerate(x.chunk(k))), torch.zeros(())) for i in (0, 1)
+            ]),
+        )
+        for k in (1, 2, 3)
+    },
     "copy gate": (CopyGate(column_dropout=0.0, d=4), (4, 4, 4), lambda block, g, u, h: g * u + (1 - g) * h),
     **{
         f"{type(block).__name__} {index}": (block, (4,), lambda block, x, function=function: function(x))
@@ -165,8 +181,6 @@ ROWS: dict[str, tuple[nn.Module, tuple[int, ...], Equation]] = {
         for groups in numbers
         for kind in (getattr(make, "__name__", ""),)
     },
-    "max": (features.MaxFeatures(d=3), (3,), lambda block, x: max(x)[None]),
-    "min": (features.MinFeatures(d=3), (3,), lambda block, x: min(x)[None]),
     **{
         f"{operation} modulo {m}": (IntegerArithmetic(operation=operation, m=m), (m, m), of_pairs(function))
         for operation, function in PAIRS.items()
@@ -205,6 +219,11 @@ def test_row_i_of_columns_has_the_ith_feature_of_each_head() -> None:
         return torch.stack([torch.stack([x[:, 3 * h + i] for h in range(2)], -1) for i in range(3)], 1)
 
     agree(features.HeadColumns(heads=2, d=6), slow, torch.randn(4, 6, dtype=torch.float64))
+
+
+def test_an_identity_mixes_nothing() -> None:
+    x = torch.randn(2, 6)
+    assert features.MixGroups(k=3, d=6, e=9)(x, features.Identity(k=3)(2)).equal(x)
 
 
 def test_a_constant_is_the_same_for_every_sample() -> None:

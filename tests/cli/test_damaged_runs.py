@@ -66,8 +66,8 @@ def try_damages(
 
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::archlang.train.record.checkpoint.CheckpointWarning"),
-    pytest.mark.filterwarnings("ignore::archlang.train.record.run_folder.RecordWarning"),
+    pytest.mark.filterwarnings("ignore::archlang.train.record.checkpoint.RunWarning"),
+    pytest.mark.filterwarnings("ignore::archlang.train.record.run_folder.RunWarning"),
 ]
 
 

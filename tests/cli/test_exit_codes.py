@@ -10,7 +10,7 @@ import pytest
 
 from archlang.errors import MachineError
 from archlang.export import mistakes as export_mistakes
-from archlang.reports.files import library_missing
+from archlang.reports.pages import library_missing
 from tests.cli.conftest import GOOD, MODEL, TINY, Command
 
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"

@@ -78,7 +78,7 @@ def test_a_mistake_in_ones_own_python_names_its_line(
     assert "Traceback" not in result.err
 
 
-@pytest.mark.filterwarnings("default::archlang.train.record.curves.TrackerWarning")
+@pytest.mark.filterwarnings("default::archlang.train.record.curves.RunWarning")
 @pytest.mark.parametrize(
     ("opened", "error"),
     [

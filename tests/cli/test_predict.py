@@ -74,6 +74,7 @@ def test_answers_without_an_end_need_a_length(archlang: Command, folder: Path) -
     assert len(set(answers)) == 6
     assert answers == drawn("--samples", "3", "--batch", "1")
     assert answers[::3] == drawn()
+    assert drawn("--stop", "3") == [answer.partition("3")[0] for answer in answers[::3]]
     sampling = package.Sampling(temperature=2.0, seed=1)
     predictions = package.load_run("copy/run").predict(["1 2 3", "1 2"], length=8, sampling=sampling, samples=3)
     assert [prediction.answer for prediction in predictions] == answers

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from archlang.train.runs import training
 from archlang.train.step import EagerStep
@@ -205,13 +206,14 @@ def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
     assert (result.code, result.err) == (0, "")
     for words in ("4 steps, about", "on 1 device: ", "on 2 devices: ", "on 2 devices, --shard: ", "(weights 0.0 MB, "):
         assert words in result.out
+    assert archlang(*dry_run, "--remat", "auto").out != result.out
     monkeypatch.setattr(training, "available_memory", lambda: 1000)
     result = archlang(*dry_run)
     assert result.code == 71
     assert re.search(
         r"training needs 0\.0 MB of `cpu`, 0\.0 MB a device \(.*\), which has 0\.0 GB", result.err.replace("\n", " ")
     )
-    assert "`--shard`, `--remat`" in result.err
+    assert "`--shard`, `--remat auto`" in result.err
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
@@ -219,9 +221,13 @@ def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
     ("options", "reason"),
     [
         (("--devices", "2", "--set", "train.batch=1"), "cannot be shared by 2 processes"),
-        (("--devices", "2", "--graphs"), "they need one device and precision 32"),
-        (("--devices", "2", "--shard", "--precision", "16"), "cannot divide its weights: in precision 16"),
+        (
+            ("--devices", "2", "--shard", "--set", "train.sign_sgd=[embed]"),
+            "cannot divide its weights: `sign_sgd` moves",
+        ),
         (("--shard",), "cannot divide its weights: a single process holds all of them"),
+        (("--precision", "16"), "the device `cpu` does not compute in precision 16"),
+        (("--graphs",), "cannot use CUDA graphs: `cpu` has none"),
     ],
 )
 def test_a_dry_run_refuses_what_the_run_refuses(
@@ -232,3 +238,37 @@ def test_a_dry_run_refuses_what_the_run_refuses(
         assert result.code == 1
         assert reason in result.err.replace("\n", " ")
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
+
+
+OWN_BLOCK = """import torch
+from torch import nn
+
+
+class Scale(nn.Module):
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.scale * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--precision", "16"), "the device `cpu` does not compute in precision 16"),
+        (("--devices", "2", "--shard"), "the weight `scale.scale` is a single number without an axis"),
+    ],
+)
+def test_a_dry_run_asks_the_device_of_auto_and_the_blocks_of_ones_own(
+    options: tuple[str, ...], reason: str, archlang: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (folder / "mine.py").write_text(OWN_BLOCK)
+    text = (folder / "tiny.arch").read_text().replace("embed[d](x)", "scale(embed[d](x))", 1)
+    declared = 'extern block scale(x: seq[n, d]) -> seq[n, d]\n    python "mine:Scale"\n'
+    (folder / "tiny.arch").write_text(declared + text)
+    result = archlang("train", "tiny.arch", "--plugin", "mine.py", *options, "--dry-run")
+    assert result.code == 1
+    assert reason in result.err.replace("\n", " ")

@@ -45,9 +45,9 @@ SELECTING = """model small(x: tokens[n]) -> logits[n, classes] {
     e = linear[4](p * top_k[2](p))
     memory = append(append(expand(v), pad[1, 1](slice[-2, 2](h))), h)
     s = shift(h) + shift[-2](h) + cumulative_sum(h) / (indices(h) + 1) + gather(h, 2 * indices(h))
-    k = exp(s - max_features(s))
-    y = log(k / sum_features(k)) * min_features(h) + attention[1](h, memory)
-    return linear[classes](y + e + max(h) - min(h) + detach(h) + noise[0.5](h))
+    g = hold[3](linear[4](patches[3](h)), h) + every[2](cumulative_max(interleave[2](concat(h, h))))
+    y = (s - logsumexp_features(s)) * min_features(h) + attention[1](h, memory)
+    return linear[classes](y + g + e + max(h) - min(h) + detach(h) + noise[0.5](h))
 }"""
 POINTERS = """model small(x: tokens[n]) -> logits[n, vocab] {
     memory = one_hot(x)

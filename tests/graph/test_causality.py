@@ -77,6 +77,24 @@ CAUSAL = {
     "m <- m + attention[2](m, c)\nemit a }\nreturn linear[vocab](y)",
     "attention written with maps": "a = softmax_keys[causal = true](scores[2](h, h))\n"
     "return linear[vocab](weigh[causal = true](a, h))",
+    "patches that have ended": "p = linear[d](patches[3](h))\nrepeat 2 { p <- p + attention[1, causal = true](p) }\n"
+    "return linear[vocab](h + hold[3](p, h) + hold[6](p, h) + hold[12](every[2](every[2](p)), h))",
+    "a scan over the chunks of patches": "m = learned[2, d]()\n"
+    "y = scan c in chunks[2](every[2](h)) carry m { e = c + attention[1](c, m)\nm <- m + attention[1](m, c)\n"
+    "emit e + cumulative_sum(c) }\nreturn linear[vocab](hold[2](y, h))",
+    "a scan over patches, written with maps": "s = mean(learned[1, d]())\n"
+    "y = scan v in every[2](h) carry s { s <- tanh(v + s)\nemit s }\n"
+    "a = softmax_keys[causal = true](scores(y, y))\nreturn linear[vocab](hold[2](weigh[causal = true](a, y), h))",
+    "dilated and strided convolutions": "p = convolve[d, 3, stride = 2, causal = true](h)\n"
+    "c = convolve[d, width = 2, dilation = 4, groups = 2, causal = true](h)\nreturn linear[vocab](c + hold[2](p, h))",
+    "patches within a chunk": "y = scan c in chunks[4](h) {\n"
+    "emit c + hold[2](cumulative_sum(every[2](c)), c) }\nreturn linear[vocab](y)",
+    "groups of what was split": "k = tile_features[4](interleave[4](h))\n"
+    "return linear[vocab](h + every[4](cumulative_sum(k)))",
+    "a scan over what was split": "y = scan c in chunks[3](interleave[2](tile_features[2](h))) {\n"
+    "emit c + first(c) }\nreturn linear[vocab](h + every[2](y))",
+    "places that are not after the position": "p = 9 * sigmoid(linear[1](h))\n"
+    "return linear[vocab](gather[causal = true](h, p) + h * gather[causal = true](p, indices(h) - 2))",
     "the lower triangle of a map": "p = sum_keys(sigmoid(lower_triangle(scores(h, h))))\nreturn linear[vocab](h * p)",
     "sums of keys before each position": "s = lower_triangle[-1](scores(h, h))\n"
     "a = exp(cumulative_sum_keys[backward = true](s))\nreturn linear[vocab](weigh[causal = true](a, h))",
@@ -183,6 +201,24 @@ LEAKING = {
     ),
     "a vector of all positions": ("v = mean(h)\nreturn linear[vocab](h * v)", "x -> mean -> multiply"),
     "a vector of the chunk": ("y = scan c in chunks[4](h) { emit c + mean(c) }\nreturn linear[vocab](y)", "mean"),
+    "patches that have not ended": (
+        "return linear[vocab](h + attention[1, causal = true](h, every[2](h)))",
+        "x -> every",
+    ),
+    "patches that are held too soon": ("return linear[vocab](h + hold[2](every[3](h), h))", "x -> every -> hold"),
+    "patches that are split": (
+        "p = interleave[2](patches[2](h))\nreturn linear[vocab](h + gather[causal = true](p, indices(h)))",
+        "x -> interleave -> gather",
+    ),
+    "a convolution of positions around": ("return linear[vocab](convolve[d, width = 3](h))", "x -> convolve"),
+    "all patches": ("return linear[vocab](h + attention[1](h, every[2](h)))", "attention"),
+    "the first of the patches": ("return linear[vocab](h * first(every[2](h)))", "first"),
+    "a chunk of patches": (
+        "y = scan c in chunks[2](every[2](h)) { emit attention[1](c) }\nreturn linear[vocab](hold[2](y, h))",
+        "attention",
+    ),
+    "a reverse of patches": ("return linear[vocab](hold[2](reverse(every[2](h)), h))", "reverse"),
+    "the patches of a reverse": ("return linear[vocab](reverse(hold[2](every[2](reverse(h)), h)))", "reverse"),
     "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
     "a reverse of a reverse in between": (
         "return linear[vocab](reverse(attention[1, causal = true](reverse(h))))",

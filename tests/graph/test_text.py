@@ -60,9 +60,10 @@ def test_a_parsed_text_prints_as_itself(text: str) -> None:
 
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True)
-SIZES = st.lists(st.tuples(st.lists(NAMES, max_size=2), st.integers(-9, 9)), max_size=3).map(
+POLYNOMIALS = st.lists(st.tuples(st.lists(NAMES, max_size=2), st.integers(-9, 9)), max_size=3).map(
     lambda terms: sum((math.prod(map(Dim.of, names), start=Dim.of(factor)) for names, factor in terms), start=Dim.of(0))
 )
+SIZES = st.one_of(POLYNOMIALS, st.builds(lambda size, k: size.over(k), POLYNOMIALS, st.integers(1, 5)))
 STATICS: st.SearchStrategy[StaticValue] = st.recursive(
     st.one_of(
         st.booleans(),

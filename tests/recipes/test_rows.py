@@ -150,7 +150,7 @@ def test_a_row_of_a_table_trains_ten_steps_and_fills_its_cells(
     cells = [cell for cell in planned(page, table.name).cells if cell.row.title == row.title and cell.plans]
     # Cells with equal settings show the same run.
     shown = [cell for cell in cells if cell.plans[0] is cells[0].plans[0]]
-    assert [cell.column.title for cell in shown if run.value(cell.column) is None] == []
+    assert [cell.column.title for cell in shown if run.value(cell.column)[0] is None] == []
 
 
 def test_every_page_with_a_table_has_its_sizes() -> None:

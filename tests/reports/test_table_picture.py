@@ -6,7 +6,7 @@ from xml.dom import minidom
 import pytest
 
 from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
-from archlang.reports.files import PageError
+from archlang.reports.pages import PageError
 from archlang.reports.result_table import ResultTable
 from archlang.reports.table_picture import write_table_picture
 from archlang.train.runs.table import CellResult

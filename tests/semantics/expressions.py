@@ -13,7 +13,9 @@ POINTWISE = (
     "log[0.1]", "noise[0.0]", "gumbel_noise[0.0]", "uniform_noise[0.0]", "clamp", "greater", "equal", "rms_norm",
     "unit_norm", "group_norm[1]", "sin", "cos", "sqrt[0.1]", "floor", "ceil", "round", "sign",
 )  # fmt: skip
-REDUCTIONS = ("sum_features", "max_features", "min_features", "product_features", "length_features")
+REDUCTIONS = (
+    "sum_features", "max_features", "min_features", "product_features", "length_features", "logsumexp_features",
+)  # fmt: skip
 ATTENTIONS = {
     "attention": (
         "position = none",
@@ -77,6 +79,8 @@ class Expressions:
         if kind.name == "vec":
             return self.pooled(kind, 0)
         tokens = self.named(Kind("tokens", kind.length))
+        if tokens and chance.happens(0.05):
+            return Value(f"linear[{kind.width}](is_token[1]({chance.choice(tokens).text}))", kind)
         if tokens:
             block = "embed" if not chance.happens(0.15) else "zeros"
             return Value(f"{block}[{kind.width}]({chance.choice(tokens).text})", kind, free=block == "zeros")
@@ -175,7 +179,12 @@ class Expressions:
         """The largest of some features, with a gradient or without."""
         source = self.data(kind, depth)
         if self.chance.happens(0.5):
-            part = self.chance.choice(("slice_features[1, 2]", "repeat_features[2]", "tile_features[2]"))
+            if self.chance.happens(0.3):
+                weights = f"linear[2]({source.text}) + first(head_columns[2](identity[2]()))"
+                return Value(f"linear[{kind.width}](mix_groups[1]({source.text}, {weights}))", kind, source.free)
+            part = self.chance.choice(
+                ("slice_features[1, 2]", "repeat_features[2]", "tile_features[2]", "transpose_features[1]")
+            )
             return Value(f"linear[{kind.width}]({part}({source.text}))", kind, source.free)
         statics = self.chance.choice(("1", "2", "2, straight_through = true"))
         return Value(f"linear[{kind.width}](top_k[{statics}](linear[3]({source.text})))", kind, source.free)
@@ -265,7 +274,8 @@ class Expressions:
         ]  # fmt: skip
         weights = chance.choice(options)
         if chance.happens(0.2):
-            text = f"linear[{kind.width}](sum_keys{hides}({weights}))"
+            reduction = chance.choice(("sum_keys", "max_keys", "logsumexp_keys"))
+            text = f"linear[{kind.width}]({reduction}{hides}({weights}))"
         else:
             text = f"weigh{hides}({weights}, {keys.text})"
         return Value(text, kind, query.free and keys.free and not is_own)
@@ -287,6 +297,10 @@ class Expressions:
             f"linear_recurrence[2]({x}, {key}, {x}, {rest})", f"rotary_positions[2]({x})",
             f"rotary_positions_at[2, interleaved = true]({x}, linear[1]({value.text}))",
             f"linear[{width}](nondeterministic_stack[2, 2, 2]({x}))", f"linear[{width}](linear[2]({x}) * {vector})",
+            f"hold[2](shift(linear[{width}](patches[2]({x}))), {key})",
+            f"hold[3](every[3](cumulative_sum({x})), {key})",
+            f"convolve[{width}, 2, dilation = 2, causal = {'true' if self.style.causal else 'false'}]({x})",
+            f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
         return Value(self.chance.choice(options), kind)
 
@@ -349,7 +363,9 @@ class Expressions:
     def ordered(self, kind: Kind, depth: int) -> Value:
         value = self.data(kind, depth)
         if self.chance.happens(0.4):
-            block = self.chance.choice(("shift", "shift[2]", "cumulative_sum", "indices"))
+            block = self.chance.choice(
+                ("shift", "shift[2]", "cumulative_sum", "cumulative_max", "cumulative_logsumexp", "indices")
+            )
             text = f"exp(-0.1 * indices({value.text}))" if block == "indices" else f"{block}({value.text})"
             return Value(f"(tanh({value.text}) * {text})", kind, value.free)
         if not self.style.causal and self.chance.happens(0.4):
@@ -369,7 +385,10 @@ class Expressions:
         """The data that pointers read from a memory, a relational read of it, or some of its positions."""
         if self.chance.happens(0.3):
             steps, memory = self.data(kind, depth - 1), self.memory(depth - 1)
-            text = f"gather({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
+            hides = ""
+            if self.chance.happens(0.5):
+                memory, hides = self.leaf(Kind("seq", kind.length, "d")), "[causal = true]"
+            text = f"gather{hides}({memory.text}, 3 * sigmoid(linear[1]({steps.text})))"
             return Value(f"linear[{kind.width}]({text})", kind, steps.free and memory.free)
         if not self.chance.happens(0.4):
             return self.leaf(kind)
@@ -398,7 +417,9 @@ class Expressions:
         if depth and kind.width not in ("1", "3") and self.chance.happens(0.2):
             return Value(f"bilstm_final[{kind.width}]({source.text})", kind, source.free)
         return Value(
-            f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min'))}({source.text})", kind, source.free
+            f"{self.chance.choice(('first', 'last', 'mean', 'sum', 'max', 'min', 'logsumexp'))}({source.text})",
+            kind,
+            source.free,
         )
 
     def composed(self, kind: Kind, depth: int) -> Value:

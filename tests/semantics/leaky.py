@@ -13,7 +13,10 @@ _HEAD = """model m[d = 4](x: tokens[n]) -> logits[n, vocab] {
     m = learned[3, d, init = normal]()
     z = absolute_positions(zeros[d](x))
     f = start_end(h)
+    p = every[2](h)
+    u = interleave[2](concat(h, h))
 """
+LENGTHS = {"h": "n", "m": "3", "z": "n", "f": "n + 2", "p": "n / 2", "u": "2 * n"}
 _HALTING = (
     "token_halt[0.8]", "token_halt[0.8, transition = true]", "global_halt[0.8, causal = true]", "global_halt[0.8]",
     "act[epsilon = 0.3, ponder = equation]",
@@ -22,7 +25,7 @@ _HALTING = (
 
 def leaky(seed: int) -> str:
     """Returns the text of a program whose model is `m`."""
-    writer = _Writer(random.Random(seed), {"h": "n", "m": "3", "z": "n", "f": "n + 2"}, ("h", "m", "z", "f"), 0)
+    writer = _Writer(random.Random(seed), LENGTHS, tuple(LENGTHS), 0)
     writer.statements(writer.chance.choice((1, 1, 2, 3)))
     total = " + ".join(["h", *writer.seen()])
     body = "".join(f"    {line}\n" for line in (*writer.lines, f"return linear[vocab]({total})"))
@@ -57,6 +60,11 @@ class _Writer:
         if depth == 0 or chance.random() < 0.2:
             return chance.choice(names)
         first = self.expression(length, depth - 1)
+        if length == "n" and chance.random() < 0.15:
+            if chance.random() < 0.3:
+                return f"every[2]({self.expression('2 * n', depth - 1)})"
+            groups = [name for name, name_length in self.lengths.items() if name_length == "n / 2"]
+            return f"hold[{chance.choice((1, 2, 2, 4))}]({chance.choice((*self.lengths, *3 * groups))}, {first})"
         match chance.randrange(20):
             case 0 | 1:
                 return f"({first} + {self.expression(length, depth - 1)})"
@@ -78,14 +86,14 @@ class _Writer:
                 keys = f"append({chance.choice(list(self.lengths))}, {chance.choice(list(self.lengths))})"
                 return f"attention[1, causal = true]({first}, {keys})"
             case 12:
-                return f"gather({chance.choice(list(self.lengths))}, indices({first}))"
+                return f"gather{self.hides()}({chance.choice(list(self.lengths))}, indices({first}))"
             case 13 | 14:
                 other = chance.choice(list(self.lengths))
                 return f"weigh{self.hides()}({self.pairs(first, other, length == self.lengths[other])}, {other})"
             case 15:
                 other = chance.choice(list(self.lengths))
                 pairs = self.pairs(first, other, length == self.lengths[other])
-                return f"linear[d](sum_keys{self.hides()}({pairs}))"
+                return f"linear[d]({chance.choice(('sum_keys', 'logsumexp_keys'))}{self.hides()}({pairs}))"
         return f"{chance.choice(('norm', 'tanh', 'linear[d]'))}({first})"
 
     def hides(self) -> str:
@@ -111,7 +119,8 @@ class _Writer:
     def seen(self) -> list[str]:
         """Returns some values in scope, as sequences of the model's length, so that the result depends on them."""
         seen = [name for name in self.lengths if self.chance.random() < 0.5]
-        return [name if self.lengths[name] == "n" else f"attention[1, causal = true](h, {name})" for name in seen]
+        shapes = {"n": "{}", "n / 2": "hold[2]({}, h)", "2 * n": "every[2]({})"}
+        return [shapes.get(self.lengths[name], "attention[1, causal = true](h, {})").format(name) for name in seen]
 
     # Statements
 

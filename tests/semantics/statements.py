@@ -325,6 +325,10 @@ class Writer(Expressions):
         memory = self.empty_memory() if chance.happens(0.35) else ""
         if memory:
             values[memory] = Value(memory, Kind("seq", f"{memory}.length", "d"), free=True)
+        twin = self.names.fresh("g") if memory and chance.happens(0.4) else ""
+        if twin:
+            self.write(f"{twin} = tanh({memory})")
+            values[twin] = replace(values[memory], text=twin)
         inner = self.inner(tuple(values.values()), [*carried, variable])
         inner.own.add(variable)
         emission: Value | None = None
@@ -339,7 +343,10 @@ class Writer(Expressions):
             inner.write(f"emit {_bare(emission.text)}")
         if memory:
             inner.append(memory, part)
-        states = [*carried, f"{memory} growing"] if memory else carried
+        if twin:
+            inner.write(f"{twin} <- linear[d]({memory})")
+        together = " and ".join(filter(None, (memory, twin)))
+        states = [*carried, f"{together} growing"] if memory else carried
         carry = f" carry {', '.join(states)}" if states else ""
         carry += f" truncated {chance.choice('123')}" if states and chance.happens(0.2) else ""
         target = self.names.fresh("y") if emission is not None else ""
@@ -348,8 +355,8 @@ class Writer(Expressions):
             self.values[name] = replace(self.values[name], free=False)
         if emission is not None:
             self.bind(target, Value(target, replace(over, width=emission.kind.width)))
-        if memory:
-            self.read(memory)
+        for name in filter(None, (memory, twin)):
+            self.read(name)
 
     def empty_memory(self) -> str:
         """Writes the first value of a growing state, and returns its name."""

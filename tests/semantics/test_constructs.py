@@ -91,6 +91,11 @@ BODIES = {
     "a memory of summaries": f"{READ}let f = attention[2] memory = constant[0, d]() "
     "y = scan c in chunks[3](h) carry memory growing { a = c + read(c, memory) "
     "memory <- append(memory, f(learned[2, d, init = normal](), a)) emit a } return linear[vocab](y + mean(memory))",
+    "keys and values that grow together": "k = learned[1, d, init = normal]() u = k "
+    "y = scan c in chunks[3](h) carry k and u growing { s = softmax_keys(scores(c, k)) e = c + weigh(s, u * k) "
+    "k <- append(k, expand(mean(c))) u <- append(u, expand(mean(e))) emit e } "
+    "z = scan v in y carry k and u growing { k <- append(k, expand(v)) u <- append(u, expand(tanh(v))) "
+    "emit sum(softmax_positions(sum_features(k * v)) * u) } return linear[vocab](z + sum(k * u))",
     "a memory of truncated states": f"{READ}let f = linear[d] s = mean(learned[1, d, init = normal]()) "
     "past = learned[1, d, init = normal]() y = scan v in h carry s, past growing truncated 3 { "
     "s <- tanh(v + f(s) + first(read(expand(s), past))) past <- append(past, expand(s)) emit s } "

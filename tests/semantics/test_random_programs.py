@@ -49,6 +49,7 @@ CONSTRUCTS = {
     "scan": r"= scan ",
     "scan with memory": r"carry \S+ \{",
     "scan with two states": r"carry \S+, \S+",
+    "states that grow together": r"carry .*\w and \w+ growing",
     "scan without emission": r"^ *scan ",
     "scan over a named cut": r"scan \S+ in cut\d+ ",
     "scan over positions": r"scan \S+ in (?!chunks\[)\w+[\[(]",

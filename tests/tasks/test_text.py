@@ -6,20 +6,28 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel as Decoder
-from tokenizers.models import BPE
+from tokenizers.models import BPE as Model
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
+from torch import nn
 
+import archlang
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import digest
+from archlang.tasks.kit.tokenizer import token_cut, trained_tokenizer
 from archlang.tasks.text import Text
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import FieldFormat
 from tests.tasks.every import answers_of
+from tests.test_docs import fences
 
 POEM = "so much depends\nupon\na réd wheel 車\n" * 3
 
@@ -72,6 +80,31 @@ def test_packed_windows_have_all_documents_one_after_another(tmp_path: Path) -> 
         assert items.notes["bytes"].values.sum() == sum(map(len, found))
         read += found
     assert sorted(read) == sorted(texts)
+
+
+def test_documents_of_a_packed_window_do_not_see_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in ("one", "three", "six")))
+    texts = {"path": str(tmp_path / "a.jsonl")}
+    packed, alone = (
+        [items.inputs["x"][index].tolist() for index in range(len(items))]
+        for items in (task.generate("train", 0) for task in (Text(**texts, packed=True), Text(**texts)))
+    )
+    assert packed == [[token for tokens in alone for token in tokens]]
+    (page,) = (text for text in fences(Path("docs/data.md"), "arch") if "packed_gpt" in text)
+    (tmp_path / "page.arch").write_text(page.partition("recipe")[0])
+    torch.manual_seed(0)
+    model = archlang.load(tmp_path / "page.arch", "packed_gpt", vocab=256).double().eval()
+    nn.init.normal_(next(weight for weight in model.parameters() if weight.shape == (128, 32)))
+    with torch.no_grad():
+        together = model(torch.tensor(packed))[0]
+        torch.testing.assert_close(together, torch.cat([model(torch.tensor([tokens]))[0] for tokens in alone]))
+        # A window that begins within a document, and its continuation.
+        torch.testing.assert_close(model(torch.tensor([packed[0][2:]]))[0, 2:], together[4:])
+        begun = torch.tensor([packed[0][:7]])
+        expected = begun
+        for _ in range(3):
+            expected = torch.cat([expected, model(expected)[:, -1:].argmax(-1)], 1)
+        assert model.decode(begin=begun, limit=3).tokens.equal(expected[:, 7:])
 
 
 def test_bytes_need_one_byte_a_token(tmp_path: Path) -> None:
@@ -165,7 +198,7 @@ def test_each_split_of_a_few_documents_has_one_and_equal_ones_are_together(tmp_p
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Tokenizer:
     """A byte-level tokenizer in the file `tokenizer.json`."""
-    trained = Tokenizer(BPE())
+    trained = Tokenizer(Model())
     trained.pre_tokenizer = ByteLevel(add_prefix_space=False)
     trained.decoder = Decoder()
     trainer = BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=ByteLevel.alphabet())
@@ -207,13 +240,73 @@ def test_a_typed_text_is_cut_and_decoded_by_the_tokenizer(tmp_path: Path, tokeni
     assert typed.join(["[B]", *tokens.tokens, "[E]"]) == f"[B]{POEM}[E]"
     with pytest.raises(RunError, match="`depend` is not a token of the task"):
         typed.encode(["depend"])
-    tokenizer.add_tokens(["new"])
-    tokenizer.save(str(file))
-    with pytest.raises(RunError, match=r"the tokenizer \S*tokenizer\.json, with which .* has changed"):
-        read().encode(POEM)
     file.unlink()
-    with pytest.raises(RunError, match=r"tokenizer\.json, with which the model was trained, is missing"):
-        read().encode(POEM)
+    assert read().encode(POEM).tolist() == [1_002, *tokens.ids]
+
+
+BPE = {"by": "bpe", "words": 300, "length": 99}
+
+
+def test_a_bpe_is_trained_on_train_and_is_the_same_each_time(tmp_path: Path) -> None:
+    for name, text in (("a.md", POEM), ("b.md", f"{POEM}wheels"), ("c.md", "barrow " * 50)):
+        (tmp_path / name).write_text(text)
+
+    def trained(**others: str) -> Text:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ARCHLANG_CACHE", str(tmp_path / f"cache{len(list(tmp_path.iterdir()))}"))
+            task = Text(path=str(tmp_path / "[ab].md"), **BPE, **others)
+            assert task.split_names() == ("train", *others)
+            assert "_tokenizer" not in task.__dict__
+            assert task.generate("train", 0)
+            return task
+
+    task, again = trained(), trained(test=str(tmp_path / "c.md"))
+    assert task._tokenizer == again._tokenizer
+    assert {"Ġwheel", "Ġdepends"} <= set(task.vocabulary)
+    (_, whole), own = documents(task), Tokenizer.from_str(task._tokenizer)
+    assert whole == [*own.encode(f"{POEM}wheels").ids, 301]
+    assert not any("barrow" in word for word in again.vocabulary)
+
+
+def test_a_bpe_reads_no_windows_of_valid_and_test(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two " * 100 + "barrow " * 50)
+    task = Text(path=str(tmp_path / "a.txt"), valid_share=0.2, test_share=0.2, **BPE)
+    assert not any("barrow" in word for word in task.vocabulary)
+    assert sum(len(task.generate(split, 0)) for split in task.split_names()) > 3
+
+
+@given(st.text(st.sampled_from(" \n\ta1_.!é車\x85\u3000\U0001f600\ud800") | st.characters(), max_size=40))
+def test_a_bpe_cuts_as_its_package_does(text: str) -> None:
+    content = trained_tokenizer([POEM, "a1 b2 \n\n  c"], 300)
+    expected = Tokenizer.from_str(content).encode(text.encode(errors="replace").decode()).ids
+    assert token_cut("text", content, is_own=True)(text).tolist() == expected
+
+
+def test_a_run_keeps_its_bpe_whatever_its_files_hold_by_now(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    task = Text(path=str(tmp_path / "a.txt"), **BPE)
+    field = FieldFormat.of(task, "x", task.generate("train", 0).inputs["x"])
+    (tmp_path / "a.txt").write_text("other words entirely")
+    restored = Text(path=str(tmp_path / "a.txt"), **BPE).restored(field.lexicon, (), {})
+    assert restored.vocabulary == task.vocabulary
+    assert documents(restored) == [[*field.encode("other words entirely")[1:], 301]]
+    assert field.join([*map(task.vocabulary.__getitem__, field.encode(POEM)[1:])]) == POEM
+
+
+def test_the_marks_of_a_model_of_others_are_tokens_of_its_tokenizer(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_text(POEM)
+    ids, size = tokenizer.encode(POEM).ids, tokenizer.get_vocab_size()
+    for begin, first in ((3, 3), (-1, 7)):
+        task = Text(
+            path=str(tmp_path / "a.txt"), tokenizer=str(tmp_path / "tokenizer.json"), words=size,
+            begin_token=begin, end_token=7, length=999,
+        )  # fmt: skip
+        items = task.generate("train", 0)
+        assert isinstance(items.targets, Ragged)
+        assert items.inputs["x"].values.tolist() == [first, *ids]
+        assert items.targets.values.tolist() == [*ids, 7]
+        assert len(task.vocabulary) == size
+        assert FieldFormat.of(task, "x", items.inputs["x"]).encode(POEM).tolist() == [first, *ids]
 
 
 def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -12,16 +12,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from archlang.compile import build, compile_graph
 from archlang.plan.from_file import plan_recipe
-from archlang.plan.plan import BoundExtern, Plan
-from archlang.resolve import library
-from archlang.train import cuda_graph
-from archlang.train.cuda_graph import CudaGraphStep, CudaGraphWarning, make_capture
-from archlang.train.record.mistakes import RunError
-from archlang.train.refusals import require_trainable
+from archlang.plan.plan import Plan
+from archlang.train import cuda_graph, data, devices
+from archlang.train.cuda_graph import CudaGraphStep
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import training
-from archlang.train.step import EagerStep, LossAndNorm, MemoryWarning
+from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.stop import Stop
 from tests.sampling import one_in
 from tests.tiny_run import TASK, StopAfter, latest_weights
@@ -161,6 +158,7 @@ def written(folder: Path, optimizer: str) -> Path:
 def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
     """Fake graphs on the CPU, where torch otherwise refuses its kernels for capture."""
     captures = Captures()
+    monkeypatch.setattr(devices, "refusal", lambda *_, **__: None)
     monkeypatch.setattr(training, "make_capture", lambda *_: captures)
     # The third shape of these runs is not captured.
     monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 2)
@@ -283,34 +281,6 @@ def test_no_part_of_the_autograd_graph_outlives_a_step(
 
 # What cannot be captured
 
-ADAMW = BoundExtern("adamw", "torch.optim:AdamW", {})
-
-
-def test_a_cpu_has_no_graphs(program: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="this run cannot use CUDA graphs: `cpu` has none"):
-        training.train(plan_recipe(program), tmp_path / "run", device="cpu", graphs=True)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_halting_loop_cannot_be_captured(program: Path) -> None:
-    module = build(compile_graph(program, "halting", {"vocab": 5, "classes": 2}))
-    with pytest.raises(RunError, match="a halting loop's number of steps depends on what it computes"):
-        make_capture(module, torch.device("cuda"))
-
-
-@pytest.mark.parametrize("name", ["lion", "muon", "schedule_free"])
-def test_an_optimizer_that_reads_its_rate_on_the_host_cannot_be_captured(name: str) -> None:
-    declared = library.optimizer(name)
-    assert declared is not None
-    with pytest.raises(RunError, match=f"the optimizer `{name}` reads its learning rate on the host"):
-        require_trainable(BoundExtern(name, declared.python, {}), "32", 1, graphs=True)
-
-
-def test_graphs_need_one_device_and_single_precision() -> None:
-    for precision, processes in (("bf16", 1), ("32", 2)):
-        with pytest.raises(RunError, match="they need one device and precision 32"):
-            require_trainable(ADAMW, precision, processes, graphs=True)
-
 
 def test_batches_in_parts_run_eagerly(program: Path, tmp_path: Path, captures: Captures) -> None:
     train(plan_recipe(program, sets={"train.micro": "1"}), tmp_path / "run")
@@ -329,7 +299,7 @@ def test_a_run_that_halves_its_parts_frees_its_graphs(
         return gradients(self, items)
 
     monkeypatch.setattr(EagerStep, "_compute_gradients", short)
-    with pytest.warns(MemoryWarning, match="continuing with 2"):
+    with pytest.warns(RunWarning, match="continuing with 2"):
         train(plan_recipe(program), tmp_path / "run")
     assert failed == [len(captures.launched)]
 
@@ -338,7 +308,7 @@ def test_memory_for_some_graphs_warns_and_does_not_change_the_curve(
     program: Path, tmp_path: Path, captures: Captures
 ) -> None:
     captures.room = 1
-    with pytest.warns(CudaGraphWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
+    with pytest.warns(RunWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
         curve = train(plan_recipe(program), tmp_path / "run")
     assert len(warned) == 1
     assert set(captures.launched) == {0}
@@ -370,6 +340,18 @@ def test_a_step_that_cannot_be_captured_ends_the_run_with_the_reason(
     monkeypatch.undo()
     plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False)
     assert train(plan_recipe(program), tmp_path / "run", with_graphs=False) == plain
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_split_that_is_too_large_for_its_device_has_the_same_curve_and_no_graphs(
+    device: str, program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    plain = train(plan_recipe(program), tmp_path / "plain", with_graphs=False, device=device)
+    monkeypatch.setattr(data, "_room", lambda device: 0)
+    assert train(plan_recipe(program), tmp_path / "sent", device=device) == plain
+    assert not captures.recorded
 
 
 # On a GPU

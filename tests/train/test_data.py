@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
+from archlang.train import data
 from archlang.train.data import Data, Sampler, Sequences
 
 CPU = torch.device("cpu")
@@ -75,6 +76,25 @@ def test_batches_are_gathered_from_the_arrays_of_the_split_itself() -> None:
     data = Data(Split({"x": rows}, rows), CPU)
     rows.values[2] = 9  # in a mapped file, what another process would see
     assert data.batch(np.array([1])).fields["x"].tolist() == [[2, 9]]
+
+
+def test_batches_of_a_split_that_is_too_large_for_its_device_are_sent_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Ragged.of([[1, 2, 3], [4]])
+    split = Split(
+        {"x": rows, "y": Ragged.of([[[0.5]], [[2.0]]], np.float32)}, rows, Ragged.of([[0, 1, 1], [1]], np.bool_)
+    )
+
+    def tensors(device: torch.device) -> list[torch.Tensor]:
+        batch = Data(split, device).batch(np.array([1, 0]))
+        assert batch.scored is not None
+        return [batch.items, *batch.fields.values(), *batch.lengths.values(), batch.targets, batch.scored]
+
+    on_device = tensors(CPU)
+    monkeypatch.setattr(data, "_room", lambda device: 0)
+    assert all(map(torch.equal, tensors(CPU), on_device))
+    meta = tensors(torch.device("meta"))  # a stand-in for another device, which the split itself is not on
+    assert [(each.shape, each.dtype) for each in meta] == [(each.shape, each.dtype) for each in on_device]
+    assert all(each.is_meta for each in meta)
 
 
 SAMPLINGS = ("bucketed", "shuffled", "sequential", "replacement")

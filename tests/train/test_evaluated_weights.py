@@ -10,8 +10,8 @@ from torch import nn
 from archlang.plan.from_file import plan_recipe
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import evaluation, training
-from archlang.train.stacked import StackingWarning
 from tests.closeness import close
 from tests.tiny_run import TINY, StopAfter, latest_weights
 from tests.train.runs.test_training import contents, losses
@@ -120,7 +120,7 @@ def test_seeds_train_together_if_the_optimizer_treats_each_number_alone(
         train(tmp_path, TRAININGS[name], f"solo{seed}", sets)
     plans = [plan_recipe(tmp_path / "tiny.arch", sets=sets) for sets in seeds.values()]
     training.train_together(plans, [tmp_path / f"seed{seed}" for seed in seeds], device="cpu")
-    messages = [str(warning.message) for warning in recwarn if warning.category is StackingWarning]
+    messages = [str(warning.message) for warning in recwarn if warning.category is RunWarning]
     assert any("the optimizer `muon` needs the weights of each seed alone" in text for text in messages) != is_together
     if not is_together:
         for seed in seeds:

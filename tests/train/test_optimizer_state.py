@@ -62,8 +62,8 @@ def test_the_state_of_an_optimizer_is_its_own(make: Callable[[Any], Optimizer]) 
     ("change", "reason"),
     [
         (lambda state: state.update({7: state[0]}), "2 weights"),
-        (lambda state: state.update({0: []}), "keeps step, exp_avg"),
-        (lambda state: state[0].pop("step"), "keeps step, exp_avg"),
+        (lambda state: state.update({0: []}), "not keep the same of weight 0"),
+        (lambda state: state[0].pop("step"), "not keep the same of weight 1"),
         (lambda state: state[0].update(exp_avg=torch.zeros(4, 3)), r"has the shape \[4, 3\], not \[3, 4\]"),
         (lambda state: state[0].update(exp_avg=torch.zeros(3, 4, dtype=torch.int64)), "not a tensor of numbers"),
         (lambda state: state[0].update(exp_avg=1.0), "not a tensor of numbers"),
@@ -107,6 +107,3 @@ def test_muon_and_adamw_keep_their_own_moments_of_their_weights() -> None:
     optimizer = trained(lambda weights: muon(list(weights)))
     state = optimizer.state_dict()
     assert [set(state["state"][index]) for index in (0, 1)] == [{"momentum_buffer"}, {"step", "exp_avg", "exp_avg_sq"}]
-    state["state"][1] = state["state"][0]
-    with pytest.raises(ValueError, match="the optimizer keeps step, exp_avg, exp_avg_sq of weight 1"):
-        check_optimizer_state(optimizer, state["state"])

@@ -1,5 +1,6 @@
 """Every optimizer moves weights as its paper says, and sign SGD the rows that a batch has read."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from archlang.plugins import PluginError
 from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import SignSGD, make_capturable, make_optimizer
 from archlang.train.record.mistakes import RunError
-from archlang.train.refusals import is_elementwise, require_trainable
+from archlang.train.refusals import is_elementwise, refusal
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.train.runs.test_training import assert_killed_equals_uninterrupted
@@ -217,12 +218,40 @@ def test_the_optimizer_of_a_recipe_moves_the_rows_of_the_batch_by_signs_and_the_
     close(moved.abs(), torch.full((2, 4), 0.5))
     assert bool((head != head_before).any())
     assert not is_elementwise(plan.train)
-    with pytest.raises(RunError, match="reads its learning rate on the host"):
-        require_trainable(plan.train, "32", 1, graphs=True)
+    error = refusal(plan, graphs=True)
+    assert error is not None
+    assert "reads its learning rate on the host" in error.message
 
 
 def test_the_rate_follows_the_schedule_and_a_killed_run_resumes_bit_for_bit(program: Path, tmp_path: Path) -> None:
     assert_killed_equals_uninterrupted(plan_recipe(program), tmp_path, (EagerStep, "take", 7))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd", "muon", "schedule_free"])
+def test_named_instances_and_biases_do_not_decay(program: Path, optimizer: str) -> None:
+    line = f"train {optimizer}[lr = 0.5, weight_decay = 0.5, no_decay = [table, bias], batch = 8, steps = 1]"
+    text = PROGRAM.replace("return head(table(x))", "return linear[classes](norm(head(table(x))))")
+    program.write_text(re.sub(r"train adamw\[.*?\]\n", f"{line}\n", text, flags=re.DOTALL), encoding="utf-8")
+    plan = plan_recipe(program)
+    module = build(plan.graph)
+    before = {name: weight.detach().clone() for name, weight in module.named_parameters()}
+    made = make_optimizer(plan.train, module)
+    assert {group["weight_decay"] for group in made.param_groups} == {0.0, 0.5}
+    for weight in module.parameters():
+        weight.grad = torch.zeros_like(weight)
+    made.step()
+    fixed = {name for name, weight in module.named_parameters() if weight.equal(before[name])}
+    assert fixed == {name for name in before if name.startswith("table.") or name.endswith(".bias")}
+    assert len(fixed) == 4
+
+
+def test_biases_of_stacked_seeds_do_not_decay(program: Path) -> None:
+    program.write_text(PROGRAM.replace("sign_sgd = [table],", "no_decay = [bias],"), encoding="utf-8")
+    train, named = plan_recipe(program).train, dict(nn.Linear(2, 3).named_parameters())
+    made = make_optimizer(train, nn.ParameterList(named.values()), named=named)
+    assert [(group["params"], group["weight_decay"]) for group in made.param_groups] == [
+        ([named["weight"]], 0.01), ([named["bias"]], 0.0),
+    ]  # fmt: skip
 
 
 def test_an_optimizer_that_moves_all_weights_is_refused(program: Path) -> None:

@@ -157,6 +157,24 @@ def test_two_processes_have_the_curve_of_one(alone: Path, tmp_path: Path, comman
 
 
 @pytest.mark.slow
+def test_processes_search_for_weights_without_a_gradient_only_where_a_step_may_leave_some_out(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_CPP_LOG_LEVEL", "WARNING")  # torch warns where the search finds nothing
+    options = ["--out", "run", "--device", "cpu"]
+    searched = run([*ARCHLANG, "train", str(alone / "small.arch"), *options, "--devices", "2"], tmp_path)
+    assert "find_unused_parameters=True was specified" in searched.stderr
+    text = PROGRAM.replace("halting h by global_halt[causal = true] ", "").replace(", ponder = 0.5", "")
+    for devices in ("1", "2"):
+        folder = tmp_path / devices
+        folder.mkdir()
+        (folder / "small.arch").write_text(text)
+        process = run([*ARCHLANG, "train", "small.arch", *options, "--devices", devices], folder)
+        assert "find_unused_parameters" not in process.stderr
+    assert_same_curve(tmp_path / "1" / "run", tmp_path / "2" / "run")
+
+
+@pytest.mark.slow
 def test_two_tasks_of_a_slurm_job_have_the_curve_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
     job = {
@@ -186,9 +204,8 @@ def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> Non
     assert_same_curve(tmp_path / "run", alone / "run")
 
 
-@pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_other(
-    alone: Path, tmp_path: Path, trains: bool
+    alone: Path, tmp_path: Path
 ) -> None:
     results = []
     for devices in ("1", "2"):
@@ -196,13 +213,9 @@ def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_ot
         shutil.copytree(alone, folder)
         (folder / "slow.py").write_text(SLOW)
         (folder / "run" / "results.json").unlink()
-        if trains:
-            shutil.rmtree(folder / "run" / "checkpoints" / "step-00000008")
         run([sys.executable, "slow.py", "train", "--resume", "run", "--device", "cpu", "--devices", devices], folder)
         results.append((folder / "run" / "results.json").read_text())
-    one, two = (json.loads(text)["splits"]["test"] for text in results)
-    assert (one["items"], one["loss"]) == (two["items"], pytest.approx(two["loss"], rel=1e-4))
-    assert trains or results[0] == results[1]
+    assert results[0] == results[1]
 
 
 def train_with_signal(folder: Path, number: signal.Signals) -> tuple[int, str]:

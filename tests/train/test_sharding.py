@@ -1,24 +1,32 @@
 """Processes that divide the weights train the model of one process, and what cannot be divided is refused by name."""
 
+import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch._C._distributed_c10d import HashStore
 
-from archlang.plan.plan import BoundExtern
+from archlang.compile import build
+from archlang.plan.from_file import plan_recipe
+from archlang.tasks.kit.make_task import make_task
+from archlang.train.data import Data
 from archlang.train.record.checkpoint import Checkpoints
-from archlang.train.record.mistakes import RunError
-from archlang.train.refusals import require_trainable
-from archlang.types.statics import StaticValue
+from archlang.train.record.divided import is_divided
+from archlang.train.score import add_written, evaluate
+from archlang.train.sharding import shard
 from tests.train.test_several_processes import ARCHLANG, run
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
 )
 
-# A table with two uses, experts in a stack in a loop, a stack in a halting loop, and more steps at test.
+# A table with two uses, experts in a stack in a loop, a stack in a halting loop, more steps at test, and answers that
+# are written.
 PROGRAM = """
 block mixture[f: block = feedforward[8], experts = 3, k = 2](h: seq[n, d]) -> seq[n, d] {
     p = softmax(linear[experts](h))
@@ -27,16 +35,16 @@ block mixture[f: block = feedforward[8], experts = 3, k = 2](h: seq[n, d]) -> se
     return y
 }
 
-model small[d = 8, steps = 3](x: tokens[n]) -> logits[n, vocab] {
+model small[d = 8, steps = 3](source: tokens[n], target: tokens[m]) -> logits[m, vocab] {
     let e = embed[d]
-    h = e(x)
+    h = norm(e(target) + attention[1](e(target), e(source)))
     repeat 2 { stack 2 { h <- norm(h + attention[1, causal = true](h) + mixture(h)) } }
     repeat steps halting h by global_halt[causal = true] { stack 2 { h <- norm(h + attention[1, causal = true](h)) } }
     return unembed[e](h)
 }
 
 recipe small {
-    task  flipflop[length = 16, train_size = 31, iid_size = 4, valid_size = 4, test_length = [16], test_size = 4]
+    task  copy[train = 1..9, test = [12], eos = true, train_size = 31, iid_size = 4, valid_size = 4, test_size = 4]
     model small
     train adamw[lr = 0.01, batch = 15, micro = 4, steps = 6, every = 3, clip = 1.0, ponder = 0.5, ema = 0.9]
     test  model.steps = 4
@@ -74,15 +82,24 @@ def assert_same_checkpoints(left: Path, right: Path) -> None:
         torch.testing.assert_close(flat[0], flat[1], rtol=0, atol=1e-6)
 
 
+def splits_of(folder: Path) -> list[dict[str, Any]]:  # Any: as JSON is
+    return [*json.loads((folder / "run" / "results.json").read_text())["splits"].values()]
+
+
 def test_two_processes_that_divide_the_weights_train_those_of_one(alone: Path, tmp_path: Path) -> None:
     shutil.copy(alone / "small.arch", tmp_path)
-    train(tmp_path, *SHARDED_2, "--remat")
+    train(tmp_path, *SHARDED_2, "--remat", "2")
     assert_same_checkpoints(alone, tmp_path)
     folders = [tmp_path / "run" / "checkpoints" / f"step-0000000{step}" for step in (3, 6)]
     rows = [sorted(file.name for file in folder.glob("rows-*")) for folder in folders]
     # The selected weights are in one file, the others where the processes have written them.
     assert [] in rows
     assert ["rows-1-of-2.safetensors", "rows-2-of-2.safetensors"] in rows
+    # One process has a batch of each split, and the other one keeps step.
+    for one, two in zip(splits_of(alone), splits_of(tmp_path), strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+        assert one["metrics"].keys() >= {"exact_match", "oracle_match"}
+        assert one["metrics"] == pytest.approx(two["metrics"])
     for name in ("run.json", "graph.txt", "data.json"):
         assert (tmp_path / "run" / name).read_bytes() == (alone / "run" / name).read_bytes()
 
@@ -104,22 +121,32 @@ def test_another_number_of_processes_resumes(
     assert_same_checkpoints(alone, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("python", "statics", "precision", "reason"),
-    [
-        ("archlang.train.muon:MuonWithAdamW", {}, "32", "`it` may need each weight as a whole"),
-        ("mine:Optimizer", {}, "32", "`it` may need each weight as a whole"),
-        ("torch.optim:AdamW", {"sign_sgd": ("table",)}, "32", "`sign_sgd` moves the rows of a table"),
-        ("torch.optim:AdamW", {}, "16", "in precision 16 gradients are scaled as a whole"),
-        ("torch.optim:AdamW", {"supervise": "deep"}, "32", "`supervise = deep` keeps the states of a whole batch"),
-    ],
-)
-def test_what_cannot_be_divided_is_refused_by_name(
-    python: str, statics: dict[str, StaticValue], precision: str, reason: str
-) -> None:
-    with pytest.raises(RunError, match=reason):
-        require_trainable(BoundExtern("it", python, {"batch": 4, **statics}), precision, 2, shard=True)
-    adamw = BoundExtern("adamw", "torch.optim:AdamW", {"batch": 4})
-    require_trainable(adamw, "32", 4, shard=True)
-    with pytest.raises(RunError, match="a single process holds all of them"):
-        require_trainable(adamw, "32", 1, shard=True)
+@pytest.fixture
+def group() -> Iterator[None]:
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=HashStore())
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("group")
+def test_an_evaluation_gathers_one_step_of_a_stack_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "small.arch").write_text(PROGRAM)
+    plan = plan_recipe(tmp_path / "small.arch")
+    task = make_task(plan.task.name, plan.task.python, plan.task.statics, plan.plugins)
+    module, split, cpu = build(plan.graph), task.generate("valid", 0), torch.device("cpu")
+    shard(module, cpu)
+    steps = [part for part in module.modules() if hasattr(part, "unshard") and part is not module]
+    counts = list[int]()
+
+    def count(*_: object) -> None:
+        counts.append(sum(not is_divided(next(step.parameters())) for step in steps))
+
+    for step in steps:
+        step.register_forward_hook(count)
+    score = evaluate(module, Data(split, cpu), split, "valid", task)
+    assert max(counts) < len(steps)
+    assert all(map(is_divided, module.parameters()))
+    counts.clear()
+    add_written(score, module, split, task, cpu)
+    assert max(counts) == len(steps)
+    assert all(map(is_divided, module.parameters()))

@@ -17,10 +17,9 @@ from archlang.blocks.sequences import Mean
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train.record.checkpoint import Checkpoints
-from archlang.train.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import evaluation, training
-from archlang.train.stacked import StackedStep, StackingWarning
-from archlang.train.step import MemoryWarning
+from archlang.train.stacked import StackedStep
 from archlang.train.stop import Stop
 from tests.sampling import one_in
 from tests.tiny_run import TASK, StopAfter
@@ -285,11 +284,11 @@ def test_translations_train_together(program: Program, tmp_path: Path) -> None:
 
 def test_seeds_that_draw_random_numbers_equal_solo_runs_in_distribution_only(program: Program, tmp_path: Path) -> None:
     plans = program.plans(model="transformer", **{"model.dropout": "0.5"})
-    with pytest.warns(StackingWarning, match="in distribution only"):
+    with pytest.warns(RunWarning, match="in distribution only"):
         train_stacked(plans, tmp_path / "stacked")
     first = [losses(folder) for folder in folders(tmp_path / "stacked")]
     assert first[0] != first[1]
-    with pytest.warns(StackingWarning):
+    with pytest.warns(RunWarning):
         train_stacked(plans, tmp_path / "again")
     assert first == [losses(folder) for folder in folders(tmp_path / "again")]
 
@@ -362,7 +361,7 @@ def test_runs_without_a_common_step_train_one_after_another(program: Program, tm
 @pytest.mark.parametrize(
     ("sets", "why"),
     [
-        ({"model": "balanced"}, "depends on how far a batch is padded"),
+        ({"model": "balanced"}, "a result depends on padding"),
         ({"model": "plain", "train.batch_of": "tokens"}, "a batch is a number of tokens"),
     ],
 )
@@ -371,7 +370,7 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
 ) -> None:
     plans = program.plans(**sets)
     train_solo(plans, tmp_path / "solo")
-    with pytest.warns(StackingWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
+    with pytest.warns(RunWarning, match=f"cannot train together: .*{why}.*; its seeds train one after another"):
         train_stacked(plans, tmp_path / "stacked")
     assert_equal_curves(tmp_path / "stacked", tmp_path / "solo")
 
@@ -379,11 +378,8 @@ def test_plans_that_cannot_train_together_train_solo_with_a_warning(
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda x: x.sum().item(), "its code branches on the value of a tensor"),
-        (
-            lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True),
-            "cannot stack models with `gru`",
-        ),
+        (lambda x: x.sum().item(), "\\.item\\(\\)"),
+        (lambda x: torch.gru(x, x[None, :, 0], [x[0, 0]], False, 1, 0.0, False, False, True), "gru"),
         (lambda x: x[7:].sum(1)[9], "index 9 is out of bounds"),
     ],
     ids=["an item is read", "an operation is missing", "an error"],
@@ -409,7 +405,7 @@ def test_code_that_cannot_be_stacked_continues_solo_with_a_warning(
         return forward(self, x, **masks)
 
     monkeypatch.setattr(Mean, "forward", spoiled)
-    with pytest.warns(StackingWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
+    with pytest.warns(RunWarning, match=f"`plain` cannot train together: .*{why}.*; its seeds train one after"):
         train_stacked(plans, tmp_path / "stacked")
     for stacked, solo in zip(folders(tmp_path / "stacked"), folders(plain_solo), strict=True):
         assert_same_curves(stacked, solo)
@@ -423,10 +419,10 @@ def test_plans_that_cannot_train_together_lose_no_step(program: Program, tmp_pat
         training.train(plan, folder, device="cpu", stop=StopAfter(asks))
     steps = [Checkpoints(folder / "checkpoints").steps() for folder in folders(tmp_path / "stacked")]
     assert steps == [[10, 12], [5, 10]]
-    with pytest.warns(StackingWarning):
+    with pytest.warns(RunWarning):
         outcomes = train_stacked(plans, tmp_path / "stacked", StopAfter(0))
     assert [outcome.step for outcome in outcomes] == [12, 10]
-    with pytest.warns(StackingWarning):
+    with pytest.warns(RunWarning):
         train_stacked(plans, tmp_path / "stacked")
     assert_equal_curves(tmp_path / "stacked", tmp_path / "solo")
 
@@ -445,7 +441,7 @@ def test_if_the_optimizer_state_does_not_fit_the_seeds_train_solo(
         step(self, closure)
 
     monkeypatch.setattr(AdamW, "step", short)
-    with pytest.warns(StackingWarning, match="not enough memory for the optimizer state"):
+    with pytest.warns(RunWarning, match="not enough memory for the optimizer state"):
         train_stacked(plans, tmp_path / "stacked")
     assert_equal_curves(tmp_path / "stacked", plain_solo)
 
@@ -480,7 +476,7 @@ def test_a_folder_with_other_files_does_not_change_the_other_runs(program: Progr
     assert isinstance(ends[1], evaluation.Result)
 
 
-@pytest.mark.filterwarnings("ignore::archlang.train.step.MemoryWarning")
+@pytest.mark.filterwarnings("ignore::archlang.train.step.RunWarning")
 @pytest.mark.parametrize(
     ("recipe", "most", "change"),
     [
@@ -501,7 +497,7 @@ def test_a_lack_of_memory_halves_the_samples_at_a_time(
         return backward(self, items, *arguments)
 
     monkeypatch.setattr(StackedStep, "_backward", short)
-    with pytest.warns(MemoryWarning, match=change):
+    with pytest.warns(RunWarning, match=change):
         train_stacked(plans, tmp_path / "resumed")
     for uninterrupted, resumed in zip(folders(tmp_path / "uninterrupted"), folders(tmp_path / "resumed"), strict=True):
         assert_same_curves(uninterrupted, resumed)

@@ -10,9 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from archlang.backend.runtime.loops import Halting
 from archlang.plan.from_file import plan_recipe
 from archlang.train import loss
-from archlang.train.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import training
-from archlang.train.step import EagerStep, MemoryWarning
+from archlang.train.step import EagerStep
 from tests.tiny_run import StopAfter
 from tests.train.runs.test_training import losses
 
@@ -129,7 +129,7 @@ def test_on_a_gpu_a_step_does_not_synchronize(program: str, tmp_path: Path, monk
     train(program, tmp_path, "cuda")
 
 
-QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.MemoryWarning")
+QUIETLY = pytest.mark.filterwarnings("ignore::archlang.train.step.RunWarning")
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_lack_of_memory_halves_micro_batches_and_does_not_change_the_curve(
 ) -> None:
     full = train_losses(program, tmp_path / "full")
     tried = short_of_memory(monkeypatch, most=5)
-    with pytest.warns(MemoryWarning) as warned:
+    with pytest.warns(RunWarning) as warned:
         parts = train_losses(program, tmp_path / "parts")
     assert "continuing with 8" in str(warned[0].message)
     assert "continuing with 4" in str(warned[1].message)

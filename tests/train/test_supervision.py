@@ -32,7 +32,7 @@ model m[d = 4, steps = 3](x: tokens[n]) -> logits[n, vocab] {
 
 
 @pytest.mark.parametrize(("loop", "first"), [("repeat steps", 1), ("stack steps", 1), ("repeat steps truncated 2", 2)])
-@pytest.mark.parametrize("supervise", ["last", "mean", "every"])
+@pytest.mark.parametrize("supervise", ["last", "every"])
 def test_the_loss_scores_the_steps_that_have_gradients(
     compiled: Compiled, loop: str, first: int, supervise: str
 ) -> None:
@@ -47,7 +47,6 @@ def test_the_loss_scores_the_steps_that_have_gradients(
         results.append(shorter(*batch.fields.values(), lengths=next(iter(batch.lengths.values()))))
     expected = {
         "last": lambda: mean_loss(results[-1], batch),
-        "mean": lambda: mean_loss(torch.stack(results).mean(0), batch),
         "every": lambda: torch.stack([mean_loss(result, batch) for result in results]).mean(),
     }
     loss = training_loss(module, batch, module, settings)
@@ -143,7 +142,7 @@ def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled,
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("supervise", ["last", "mean", "every"])
+@pytest.mark.parametrize("supervise", ["last", "every"])
 def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: str, supervise: str) -> None:
     module = halting(compiled, block)
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
@@ -159,9 +158,6 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
         match supervise:
             case "last":
                 expected += F.cross_entropy(last[sample, position], target)
-            case "mean":
-                products = [weight * result for weight, result in zip(weights, results, strict=True)]
-                expected += F.cross_entropy(torch.stack(products).sum(0), target)
             case "every":
                 for weight, result in zip(weights, results, strict=True):
                     expected += weight * F.cross_entropy(result, target)
@@ -181,8 +177,7 @@ def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compil
     assert all(gradient.abs().sum() > 0 for gradient in gradients)
 
 
-@pytest.mark.parametrize("supervise", ["mean", "every"])
-def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled, supervise: str) -> None:
+def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled) -> None:
     text = """
     model m[d = 4, steps = 2](x: tokens[n]) -> logits[n, n] {
         h = embed[d](x)
@@ -195,6 +190,6 @@ def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled, 
     """
     batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
     module = compiled(text, vocab=3, steps=1).double()
-    settings = SETTINGS.changed(supervise=supervise)
+    settings = SETTINGS.changed(supervise="every")
     expected = mean_loss(forward(module, batch), batch)  # a single step
     close(training_loss(module, batch, module, settings), expected)

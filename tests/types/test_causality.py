@@ -1,7 +1,10 @@
 """Horizons are upper bounds: they cover sets of positions, and join and compose like these sets."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
+from math import ceil
 
 import pytest
 
@@ -31,14 +34,18 @@ def meaning(horizon: Horizon, position: int, depth: int, column: int = 0) -> set
             return set(range(chunk[0] + 1))
         case Reach.POINTWISE:
             return {position}
-        case Reach.CAUSAL:
-            return set(range(position + 1))
-        case Reach.PAIRED:
-            return set(range(max(position, column) + 1))
+        case Reach.CAUSAL | Reach.PAIRED:
+            last = max(position, column) if horizon.reach is Reach.PAIRED else position
+            end = innermost[0] + ceil((last - innermost[0] + 1) * horizon.rate)
+            return set(range(min(end, innermost[-1] + 1)))
         case Reach.MIRRORED:
             return set(range(innermost[0] + innermost[-1] - position + 1))
         case Reach.WITHIN:
             return set(range(chunk[-1] + 1))
+
+
+RATED = [Horizon(Reach.CAUSAL, rate=Fraction(rate)) for rate in ("1/4", "1/2", "2", "4")]
+RATED_MAPS = [replace(horizon, reach=Reach.PAIRED) for horizon in (CAUSAL, *RATED)]
 
 
 def horizons(depth: int) -> Iterator[Horizon]:
@@ -71,17 +78,23 @@ def _is_below(small: Horizon, large: Horizon, depth: int) -> bool:
     return all(meaning(small, p, depth) <= meaning(large, p, depth) for p in range(LENGTH))
 
 
+GROUP = 2
+
+
 def read_positions(manner: Manner, position: int, depth: int) -> set[int]:
     """The positions of an argument, which is as long as the chunk at hand, that a block reads."""
     chunk = window(depth, position)
+    place = position - chunk[0]
     return {
+        Manner.GROUPED: set(chunk[: GROUP * (place + 1)]), Manner.SPLIT: {chunk[place // GROUP]},
+        Manner.HELD: set(chunk[: (place + 1) // GROUP]),
         Manner.LENGTH: set[int](),
         Manner.POINTWISE: {position},
         Manner.CAUSAL: set(range(chunk[0], position + 1)),
         Manner.FIRST: {chunk[0]},
         Manner.MIRRORED: {chunk[0] + chunk[-1] - position},
         Manner.FULL: set(chunk),
-    }[manner]
+    }[manner]  # fmt: skip
 
 
 def read_entries(manner: Manner, row: int, column: int, depth: int) -> set[tuple[int, int]]:
@@ -112,8 +125,8 @@ def maps(depth: int) -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("manner", Manner)
 def test_a_map_depends_on_the_entries_that_the_block_reads(manner: Manner, depth: int) -> None:
-    for horizon in (*horizons(depth), PAIRED):
-        result = horizon.read(manner, depth)
+    for horizon in (*horizons(depth), *RATED, *RATED_MAPS):
+        result = horizon.read(manner, depth, GROUP)
         for row, column in maps(depth):
             entries = read_entries(manner, row, column, depth)
             read = set[int]().union(*(meaning(horizon, i, depth, j) for i, j in entries))
@@ -122,16 +135,16 @@ def test_a_map_depends_on_the_entries_that_the_block_reads(manner: Manner, depth
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_sequence_is_read_at_the_columns_of_a_map(depth: int) -> None:
-    for horizon in horizons(depth):
+    for horizon in (*horizons(depth), *RATED):
         result = horizon.read(Manner.TRANSPOSED, depth)
-        assert result == PAIRED or not horizon.is_of_position or horizon == MIRRORED
+        assert result.reach is Reach.PAIRED or not horizon.is_of_position or horizon == MIRRORED
         for row, column in maps(depth):
             assert meaning(horizon, column, depth) <= meaning(result, row, depth, column)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_join_of_maps_covers_both(depth: int) -> None:
-    for left, right in product((*horizons(depth), PAIRED), repeat=2):
+    for left, right in product((*horizons(depth), *RATED, *RATED_MAPS), repeat=2):
         joined = left.join(right, depth)
         assert joined == right.join(left, depth)
         for row, column in maps(depth):
@@ -153,8 +166,8 @@ def test_a_causal_map_has_entries_up_to_the_row() -> None:
     [manner for manner in Manner if manner not in (Manner.TRANSPOSED, Manner.ROW, Manner.PREFIX, Manner.TRIANGULAR)],
 )
 def test_a_result_depends_on_the_argument_at_the_positions_that_the_block_reads(manner: Manner, depth: int) -> None:
-    for horizon in horizons(depth):
-        result = horizon.read(manner, depth)
+    for horizon in (*horizons(depth), *RATED):
+        result = horizon.read(manner, depth, GROUP)
         for position in range(LENGTH):
             read = set[int]().union(*(meaning(horizon, q, depth) for q in read_positions(manner, position, depth)))
             assert read <= meaning(result, position, depth), (horizon, position)
@@ -173,7 +186,7 @@ def test_positions_of_a_chunk_are_positions_of_the_sequence(depth: int) -> None:
     for horizon in horizons(depth):
         for position in range(LENGTH):
             assert meaning(horizon, position, depth) <= meaning(horizon.cut(depth), position, depth + 1)
-        for inside in horizons(depth + 1):
+        for inside in (*horizons(depth + 1), *RATED):
             outside = inside.joined(depth, single_positions=False)
             for position in range(LENGTH):
                 assert meaning(inside, position, depth + 1) <= meaning(outside, position, depth)
@@ -206,6 +219,22 @@ def test_chunks_of_one_position_are_causal() -> None:
         assert not horizon.joined(0, single_positions=True).sees_future
     assert within(1).joined(0, single_positions=False).sees_future
     assert within(0).joined(0, single_positions=True).sees_future
+
+
+def test_groups_that_are_held_and_groups_of_what_was_split_are_causal() -> None:
+    groups = CAUSAL.read(Manner.GROUPED, 0, 4)
+    assert groups.sees_future
+    assert groups.read(Manner.CAUSAL, 0).read(Manner.HELD, 0, 4) == CAUSAL
+    assert groups.read(Manner.HELD, 0, 2).sees_future
+    assert groups.read(Manner.SPLIT, 0, 4) == within(0)
+    assert POINTWISE.read(Manner.SPLIT, 0, 4).read(Manner.GROUPED, 0, 4) == CAUSAL
+
+
+def test_the_joined_chunks_of_groups_are_as_far_ahead_as_the_groups() -> None:
+    groups = POINTWISE.read(Manner.GROUPED, 0, 4)
+    assert groups.cut(0) == CAUSAL
+    assert POINTWISE.joined(0, single_positions=False).scaled(groups.rate) == groups
+    assert within(0).scaled(groups.rate) == within(0)
 
 
 def test_a_reversed_reverse_is_causal_again() -> None:

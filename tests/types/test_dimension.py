@@ -1,5 +1,7 @@
 """Sizes are polynomials in a normal form."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,18 @@ def test_sizes_form_a_ring(a: Dim, b: Dim, c: Dim) -> None:
     assert (a - a).constant == 0
 
 
+@given(sizes, st.integers(1, 4), sizes, st.integers(1, 4), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_a_quotient_is_rounded_down(a: Dim, first: int, b: Dim, second: int, n: int, d: int, ff: int) -> None:
+    values = {"n": Dim.of(n), "d": Dim.of(d), "ff": Dim.of(ff)}
+    size = (a.over(first) + b).over(second)
+    left, right = a.substitute(values).constant, b.substitute(values).constant
+    assert left is not None
+    assert right is not None
+    assert size.substitute(values).constant == (left // first + right) // second
+    assert size.names <= {"n", "d", "ff"}
+    assert pickle.loads(pickle.dumps(size)).substitute(values) == size.substitute(values)
+
+
 @given(sizes, st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
 def test_substitution_evaluates(size: Dim, n: int, d: int, ff: int) -> None:
     values = {"n": Dim.of(n), "d": Dim.of(d), "ff": Dim.of(ff)}
@@ -37,6 +51,8 @@ def test_substitution_evaluates(size: Dim, n: int, d: int, ff: int) -> None:
         (Dim.of(2) * Dim.of("d") * Dim.of("n"), "2*d*n"),
         (Dim.of(0) - Dim.of("n"), "-n"),
         (Dim.of("n") - Dim.of("n"), "0"),
+        ((Dim.of(5) * Dim.of("n") + Dim.of(6)).over(4), "((n + 2)/4) + n + 1"),
+        (Dim.of("n").over(2).over(3), "(n/6)"),
     ],
 )
 def test_a_size_prints_in_the_syntax_of_programs(size: Dim, text: str) -> None:

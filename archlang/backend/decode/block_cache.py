@@ -42,6 +42,13 @@ class BlockCache:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     """the cached tensors, by names of the block's choice"""
 
+    def with_last(self, count: int, new: Tensor) -> Tensor:
+        """Returns the last `count` positions before the new ones [b k d], and these; zeros before the first."""
+        before = self.tensors.get("last", new.new_zeros(new.shape[0], count, new.shape[2]))
+        states = torch.cat((before, new), 1)
+        self.tensors["last"] = states[:, new.shape[1] :]
+        return states
+
     def append(self, name: str, new: Tensor, dim: int = 1) -> Tensor:
         """Appends a tensor to the cached one of a name, along an axis. Returns both, concatenated."""
         self.tensors[name] = torch.cat((self.tensors[name], new), dim) if name in self.tensors else new

@@ -421,6 +421,13 @@ class _Writer:
 def _words(length: Dim) -> str:
     """A length as part of a name: `n_plus_2`."""
     text = str(length)
-    for sign, word in ((" + ", "_plus_"), (" - ", "_minus_"), ("*", "_times_"), ("-", "minus_"), (".", "_")):
+    for sign, word in (
+        (" + ", "_plus_"),
+        (" - ", "_minus_"),
+        ("*", "_times_"),
+        ("-", "minus_"),
+        (".", "_"),
+        ("/", "_over_"),
+    ):
         text = text.replace(sign, word)
-    return text
+    return text.replace("(", "").replace(")", "")

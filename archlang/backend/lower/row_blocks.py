@@ -23,7 +23,7 @@ from archlang.backend.runtime.row_blocks import Rows, Slice
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
 from archlang.types import Dim, Type
-from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all
+from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all, manner_of
 
 _RANDOM = {"random", "batch"}
 
@@ -355,7 +355,7 @@ class _Body:
                 for index, argument in enumerate(node.args):
                     if not isinstance(argument, fx.Node) or index >= len(member.origin.inputs):
                         continue
-                    manner = Manner(member.instance.reads[index]) if member.instance else Manner.POINTWISE
+                    manner, _ = manner_of(member.instance.reads[index] if member.instance else "pointwise")
                     parts.append(source(member, index, argument).read(manner, 0))
                 total = join_all(parts, 0)
                 if member.is_map and member.origin.type.lengths[1] == length:

@@ -64,8 +64,9 @@ class Experts(StepModules, Loop):
         chosen = torch.split((weights != 0).t().nonzero()[:, 1], counts)
         total: Tensor | None = None
         for index, (step, indices) in enumerate(zip(self.steps(), chosen, strict=True)):
-            # Without rows, the gradients of an expert are zeros.
-            if not len(indices) and total is not None and not torch.is_grad_enabled():
+            # Without rows, the gradients of an expert are zeros; one whose weights are divided (`unshard`) runs in step
+            # with the other processes.
+            if not (len(indices) or total is None or torch.is_grad_enabled() or hasattr(step, "unshard")):
                 continue
             own = [_of_rows(value, indices // max(1, positions)) for value in captured]
             weight = weights[:, index].index_select(0, indices)

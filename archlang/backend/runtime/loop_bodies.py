@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
-from archlang.backend.runtime.call_cache import in_same_call
-from archlang.backend.runtime.loops import Body, Halting, Repeat, Stack, StepModules
-from archlang.backend.runtime.stacking import is_plain
+from archlang.backend.runtime.loops import Halting, Repeat, Stack, StepModules, computed_again
 
 
 def compile_bodies(module: Architecture, backend: str = "inductor") -> int:
@@ -43,29 +41,23 @@ def _runners(owner: nn.Module, runtime: Any) -> Iterable[nn.Module]:  # Any: one
     return runtime.steps() if isinstance(runtime, StepModules) else [owner]
 
 
-def rematerialize_bodies(module: Architecture) -> int:
-    """Lets each outermost loop over steps keep only its states until backward, which computes one step after the other
-    again. The results and gradients stay the same, bit for bit. Returns the number of bodies."""
-    return _rematerialize(module, module.program.code)
+def rematerialize_bodies(module: Architecture, together: int = 1) -> int:
+    """Lets each outermost loop over steps keep only its states until backward, which computes so many steps together
+    again, and those of halting loops one after the other. The results and gradients stay the same, bit for bit. Returns
+    the number of loops."""
+    return _rematerialize(module, module.program.code, together)
 
 
-def _rematerialize(owner: nn.Module, code: Code) -> int:
+def _rematerialize(owner: nn.Module, code: Code, together: int) -> int:
     count = 0
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        if isinstance(runtime, Repeat | Stack | Halting):
-            runtime.body = _rematerialized(runtime.body)
+        if isinstance(runtime, Repeat | Stack):
+            runtime.together = together
+            count += 1
+        elif isinstance(runtime, Halting):
+            runtime.body = partial(computed_again, runtime.body)
             count += 1
         else:
-            count += sum(_rematerialize(runner, loop.body) for runner in _runners(owner, runtime))
+            count += sum(_rematerialize(runner, loop.body, together) for runner in _runners(owner, runtime))
     return count
-
-
-def _rematerialized(body: Body) -> Body:
-    def rematerialized(*arguments: Any) -> tuple[Any, ...]:  # Any: as in `Body`
-        if not (torch.is_grad_enabled() and is_plain()):
-            return body(*arguments)
-        results: tuple[Any, ...] = checkpoint(body, *arguments, use_reentrant=False, context_fn=in_same_call)
-        return results
-
-    return rematerialized

@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+from torch.utils.checkpoint import checkpoint
 
+from archlang.backend.runtime.call_cache import in_same_call
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.backend.runtime.stacking import in_any_model, needs_plain_form
+from archlang.backend.runtime.stacking import in_any_model, is_plain, needs_plain_form
 
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
 # Any: a value is a tensor, a mask or None for one, a number, or chunks.
@@ -32,6 +35,13 @@ PONDER, DEPTH = "ponder", "depth"
 """the names of extra results; those of auxiliary losses begin with `losses.`"""
 # The number of steps on a GPU between two checks of which samples have halted.
 _STEPS_BETWEEN_CHECKS = 4
+
+
+def computed_again(function: Callable[..., Any], *arguments: Any) -> Any:  # Any: as in `Body`
+    """Returns the result of a function, of which nothing but the arguments is kept until backward computes it again."""
+    if not (torch.is_grad_enabled() and is_plain()):
+        return function(*arguments)
+    return checkpoint(function, *arguments, use_reentrant=False, context_fn=in_same_call)
 
 
 def resolve(owner: nn.Module, words: Sequence[str]) -> Any:  # Any: a stack's steps, or a halting block
@@ -89,13 +99,15 @@ class _CountedLoop(Loop):
     """A loop over a known number of steps. `states` counts the states; with `emits`, each step returns a result beside
     them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all.
     `step_results` gathers what the steps emit, unless it is None. With `carried`, the loop takes one step from the
-    states of the training step before."""
+    states of the training step before. With `together`,
+    it keeps its states alone until backward, which computes so many steps at a time again."""
 
     states: int
     emits: bool = False
     truncated: int | None = None
     step_results: StepResults | None = None
     carried: CarriedStates | None = None
+    together: int | None = None
 
     def __call__(self, *values: Any) -> Any:
         states, captured = values[: self.states], values[self.states :]
@@ -103,29 +115,43 @@ class _CountedLoop(Loop):
             states = self.carried.resume(states)
         steps = self._steps()[: None if self.carried is None else 1]
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
-        emitted: tuple[Any, ...] = ()
+        emissions: list[Any] = []
         extras: list[Costs] = []
+        if detached:
+            with torch.no_grad():
+                results = self._take(steps[:detached], *states, *captured)
+            # A step may return a value from outside as it is.
+            states, emissions, extras = tree_map(_detached, results)
+        first = len(emissions) if torch.is_grad_enabled() else 0
+        size = self.together or max(len(steps), 1)
+        for start in range(detached, len(steps), size):
+            take = self._take if self.together is None else partial(computed_again, self._take)
+            states, own_emissions, own_extras = take(steps[start : start + size], *states, *captured)
+            emissions = own_emissions if self.step_results is None else emissions + own_emissions
+            extras += own_extras
         if self.step_results is not None:
-            self.step_results.values.clear()
-        for index, step in enumerate(steps):
-            if index < detached:
-                with torch.no_grad():
-                    results = step(*states, *captured)
-                # A step may return a value from outside as it is.
-                results = tuple(map(_detached, results))
-            else:
-                results = step(*states, *captured)
-            states = results[: self.states]
-            emitted = results[self.states : self.states + self.emits]
-            if self.step_results is not None and (index >= detached or not torch.is_grad_enabled()):
-                self.step_results.values += emitted
-            extras.append(results[self.states + self.emits :])
+            self.step_results.values[:] = emissions[first:]
         if self.carried is not None:
             self.carried.keep(states)
-        outputs = (*states, *emitted)
+        outputs = (*states, *emissions[-1:])
         if self.extras:
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
+
+    def _take(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
+        """Takes some steps. Returns the states after them, what they emit (the last one alone unless `step_results`
+        gathers it), and their extra results."""
+        states, captured = values[: self.states], values[self.states :]
+        emissions: list[Any] = []
+        extras: list[Costs] = []
+        for step in steps:
+            results = step(*states, *captured)
+            states = results[: self.states]
+            if self.step_results is None:
+                emissions.clear()
+            emissions += results[self.states : self.states + self.emits]
+            extras.append(results[self.states + self.emits :])
+        return states, emissions, extras
 
     def _steps(self) -> Sequence[Body]:
         """The steps as functions of the states and the captured values."""
@@ -267,9 +293,8 @@ class Halting(Loop):
     result beside them, of which the loop's is that of the last accepted step, or of the first if none is accepted.
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
-    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result;
-    `computed` counts the steps of samples that the loop computed, and `masked` those that it would have computed
-    otherwise. `watch` is called with the tally of the full batch after each step."""
+    after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
+    `watch` is called with the tally of the full batch after each step."""
 
     path: str
     limit: int
@@ -283,8 +308,6 @@ class Halting(Loop):
     step_results: StepResults | None = None
     compact: bool = False
     watch: Callable[[Tally], None] | None = None
-    computed: int = 0
-    masked: int = 0
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -312,8 +335,6 @@ class Halting(Loop):
             self.step_results.values.clear()
         for step in range(self.limit):
             states[halted] = tally.state
-            self.computed += len(tally.state)
-            self.masked += batch
             mixture = (tally.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
             tally = block.advance(tally, results[halted], mask)

@@ -50,7 +50,7 @@ def export_plain(module: Architecture, path: Path, *, runs: bool = True) -> list
         _check_equal(module, text)
     weights = path.with_suffix(".pt")
     buffer = io.BytesIO()
-    torch.save({name: value.detach().cpu().contiguous() for name, value in _weights(module).items()}, buffer)
+    torch.save({name: value.detach().cpu().contiguous() for name, value in plain_weights(module).items()}, buffer)
     write_atomically(weights, buffer.getvalue())
     write_atomically(path, text)
     return [path, weights]
@@ -97,8 +97,8 @@ def plain_text(module: Architecture) -> str:
     return text
 
 
-def _weights(module: Architecture) -> dict[str, Tensor]:
-    """The state of a module without the weights that only auxiliary losses need."""
+def plain_weights(module: Architecture) -> dict[str, Tensor]:
+    """Returns the state of a module without the weights that only auxiliary losses need."""
     graph = module.program.graph
     needed = without_losses(graph).instances
     unneeded = tuple(f"{module_path(path)}." for path in graph.instances if path not in needed)
@@ -286,7 +286,7 @@ def plain_module(module: Architecture, text: str) -> nn.Module:
     first = next(module.parameters(), None)
     if first is not None:
         exported.to(first.dtype)  # also what is not among the weights, such as a constant
-    weights = _weights(module)
+    weights = plain_weights(module)
     for name, value in module.named_parameters():
         if name in weights:
             exported.get_parameter(name).data = value.detach().clone()

@@ -15,9 +15,9 @@ from archlang.backend.runtime.recording import recording
 from archlang.errors import ArchlangError
 from archlang.errors.names import plural
 from archlang.plan.from_file import plan_recipe
-from archlang.reports.html import notebook_frame, render
 from archlang.reports.inspection.heatmap import Heatmap, format_number
 from archlang.reports.inspection.panels import InspectedField, panels
+from archlang.reports.pages import notebook_frame, render
 from archlang.tasks.kit.split import Split
 from archlang.train.data import Batch, Data
 from archlang.train.devices import fixed_randomness

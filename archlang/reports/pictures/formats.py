@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archlang.reports.files import library_missing, write_file
-from archlang.reports.html import asset, render
+from archlang.reports.pages import asset, library_missing, render, write_file
 from archlang.reports.pictures.box import CHARACTER_WIDTH, LINE_HEIGHT, PADDING, Box, label_text
 from archlang.reports.pictures.placement import PlacedBox, place_boxes, place_readably
 

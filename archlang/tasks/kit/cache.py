@@ -28,7 +28,7 @@ from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.readable import open_named, read_named
 from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.make_task import checked
+from archlang.tasks.kit.make_task import checked, is_shipped
 from archlang.tasks.kit.mistakes import CacheWarning
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Part, Parts, Split, arrays_of, digest, join_parts
@@ -78,7 +78,7 @@ def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, 
 
     def pieces() -> Iterable[Parts]:
         # A class of the user's own may generate other items than the class that it extends.
-        some_at_a_time = getattr(task, "pieces", None) if _is_shipped(task) else None
+        some_at_a_time = getattr(task, "pieces", None) if is_shipped(task) else None
         return generated() if some_at_a_time is None else (piece.parts() for piece in some_at_a_time(split, seed))
 
     parts, facts = entry(
@@ -146,14 +146,10 @@ def _plain(value: StaticValue) -> object:
     return str(value)
 
 
-def _is_shipped(task: Task) -> bool:
-    return type(task).__module__.startswith("archlang.")
-
-
 def _user_digests(task: Task) -> list[str | None]:
     """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
-    source = None if _is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
+    source = None if is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
     return [_digest(Path(file)) for file in (*files, source) if file]
 
 

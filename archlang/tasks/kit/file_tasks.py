@@ -22,17 +22,7 @@ from archlang.tasks.kit.ragged import Ragged, Truths
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import (
-    NO_SPLIT,
-    SPLITS,
-    Corpus,
-    Rows,
-    Source,
-    check_forms,
-    files_of,
-    one_label,
-    rows_of,
-)
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -139,18 +129,13 @@ class TextFileTask(FileTask):
         return Source(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
 
     def _rows(self, split: str) -> tuple[Corpus, Truths]:
-        """Returns the corpus that holds a split, and which of its rows are of the split.
-
-        Raises:
-            TaskError: a file is missing, or a row is malformed."""
-        if path := getattr(self, split, ""):
-            corpus = self._source(path).read()
-            return corpus, corpus.splits == NO_SPLIT
-        if self._own_splits:
-            corpus = self._source(self.path).read()
-            return corpus, corpus.splits == SPLITS.index(split)
-        corpus = self._source(self.path).read()
-        return corpus, self._drawn(corpus, split)
+        """Returns the corpus that holds a split, and which of its rows are of the split."""
+        own_file: str = getattr(self, split, "")
+        is_drawn = not own_file and not self._own_splits  # before the texts are read
+        corpus = self._source(own_file or self.path).read()
+        if is_drawn:
+            return corpus, self._drawn(corpus, split)
+        return corpus, corpus.marked("" if own_file else split)
 
     def _drawn(self, corpus: Corpus, split: str) -> Truths:
         rest = np.ones(len(corpus.splits), dtype=np.bool_)
@@ -250,9 +235,9 @@ class TextFileTask(FileTask):
         """Returns rows as items. `columns` are the tokens of the text columns, and the classes of the labels; -1 for a
         label that train lacks."""
 
-    def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
-        """Returns the task with the words of its lexicon, the labels and the groups that a run has recorded."""
-        task = copy(self)
+    def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
+        """Returns the task with the words of the lexicon, the labels and the groups that a run has recorded."""
+        task, words = copy(self), lexicon.texts[: lexicon.known]
         stored = (words, classes, groups.get(self.group, ()))
         task.__dict__.update(lexicon=self._lexicon(words), class_names=classes, stored=stored)
         return task

@@ -71,7 +71,7 @@ class Lexicon:
     """The words of a vocabulary by token. Other words become the token `unknown`, if there is one.
 
     Only the first `known` texts are words of a text; the others are marks. None: all of them. `also` are further
-    spellings of words. `cut` is one of `CUTS`, unless the texts are cut by the file `tokenizer`."""
+    spellings of words. `cut` is one of `CUTS`, unless the `tokenizer`, in JSON, cuts the texts."""
 
     texts: tuple[str, ...]
     unknown: int | None = None
@@ -120,9 +120,9 @@ class Numbers(dict[str, int]):
 
     def encode(self, texts: Sequence[Words]) -> Ragged:
         """Returns texts as numbers of words; new words get the next numbers. What a `TokenCut` cuts has numbers."""
-        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
         if isinstance(texts[0], np.ndarray):
-            return Ragged(np.concatenate(texts), offsets)
+            return Ragged.of_rows(texts)
+        offsets = offsets_of(np.array([len(words) for words in texts], dtype=np.int64))
         return Ragged(np.fromiter(map(self.__getitem__, chain.from_iterable(texts)), np.int32, offsets[-1]), offsets)
 
 

@@ -88,10 +88,7 @@ def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `T
 
 
 def _check_parts(name: str, python: str, task: Task) -> None:
-    """Checks the names of the splits and of the groups of a task.
-
-    Raises:
-        TaskError: one is of another kind, or `train` is missing."""
+    """Raises TaskError if a name of a split or of a group is no text, or `train` is missing."""
     names = task.split_names()
     faults = [
         (not _are_texts(names), "`split_names` returns no tuple of texts"),
@@ -120,7 +117,9 @@ _PARTS = (
 )  # fmt: skip
 
 
-_LIBRARY = "archlang."
+def is_shipped(task: Task) -> bool:
+    """Returns whether the class of a task is one of archlang's."""
+    return type(task).__module__.startswith("archlang.")
 
 
 def checked(name: str, task: Task, split: str, generated: Split) -> Split:
@@ -128,7 +127,7 @@ def checked(name: str, task: Task, split: str, generated: Split) -> Split:
 
     Raises:
         TaskError: a class of the user's own has generated something else."""
-    if not type(task).__module__.startswith(_LIBRARY):
+    if not is_shipped(task):
         for fault in _faults(task, generated):
             raise mistakes.wrong_split(f"{type(task).__name__}.generate", name, split, fault)
     return generated

@@ -96,6 +96,10 @@ link_outside = TaskError.wording(
 different_forms = TaskError.wording(
     "the files of {folder} are {forms}", "name those of one form by a pattern, such as `{folder}/*{suffix}`"
 )
+several_datasets = TaskError.wording(
+    "{path} has several data sets of the package datasets",
+    'name a folder in it for each split, such as path = "{path}/train", valid = "{path}/validation"',
+)
 unknown_form = TaskError.wording(
     "{path} is neither CSV, TSV, JSONL, Parquet nor Arrow, from which `{task}` reads its columns",
     "save it as .csv, .tsv or .jsonl, optionally followed by .gz, .xz or .zst, or as .parquet, .arrow or .feather",
@@ -104,7 +108,7 @@ no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
 )
 bad_line = TaskError.wording(
-    "line {number} of {path}: {reason}", "correct the line; `archlang tasks TASK` describes the format of the task"
+    "line {number} of {path}: {reason}", "correct the line; `archlang tasks` describes the format of each task"
 )
 splits_twice = TaskError.wording(
     "{path} has a column `split`, and the recipe names further files or shares",

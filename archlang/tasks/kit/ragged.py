@@ -36,6 +36,12 @@ class Ragged:
         return Ragged(np.asarray(values, dtype=dtype), offsets_of(lengths))
 
     @staticmethod
+    def of_rows(rows: Sequence[np.ndarray], dtype: npt.DTypeLike = np.uint8) -> Ragged:
+        """Returns arrays [n] or [n, k] as sequences; of this dtype if there are none."""
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        return Ragged(np.concatenate(rows) if rows else np.zeros(0, dtype), offsets_of(lengths))
+
+    @staticmethod
     def of_bytes(texts: Iterable[bytes]) -> Ragged:
         """Returns each text as the sequence of its bytes."""
         texts = list(texts)

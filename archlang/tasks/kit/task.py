@@ -133,8 +133,8 @@ class DecodableTask(Protocol):
 class TaskWithVocabulary(Protocol):
     """A task whose vocabulary, classes and groups depend on the user's own files."""
 
-    def restored(self, words: Sequence[str], classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Task:
-        """Returns the task with the words and with the names of classes and groups that a run has recorded."""
+    def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Task:
+        """Returns the task with the words, and the names of classes and groups, that a run has recorded."""
 
 
 @runtime_checkable

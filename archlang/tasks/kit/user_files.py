@@ -133,6 +133,10 @@ class Corpus:
         """Returns the number of the line of a row, counted from 1, and its file."""
         return next(islice(self.source.rows(), row, None))[0]
 
+    def marked(self, split: str) -> Truths:
+        """Marks the rows whose column `split` names a split; with an empty name, those without such a column."""
+        return np.asarray(self.splits == (SPLITS.index(split) if split else NO_SPLIT))
+
     def texts(self) -> Iterator[str]:
         """Yields the text of each word, by its number."""
         content, ends = self.words.values.data, self.words.offsets
@@ -185,10 +189,7 @@ class Rows:
 
 
 def _pieces(source: Source) -> Iterator[Parts]:
-    """Yields the parts of a corpus, some rows at a time, and then the words.
-
-    Raises:
-        TaskError: the file is missing, or a row is malformed."""
+    """Yields the parts of a corpus, some rows at a time, and then the words."""
     # Texts that are cut into tokens have the numbers of these.
     numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
     splits: Sequence[object] = ()
@@ -246,10 +247,14 @@ def files_of(path: str) -> tuple[str, ...]:
     are none, returns the path, whose reading then fails.
 
     Raises:
-        TaskError: one of them is a link that leads out of the folder."""
+        TaskError: one of them is a link that leads out of the folder, or the folder has several data sets."""
     if os.path.isfile(path):
         return (path,)
-    folder, pattern = path, os.path.join(glob.escape(path), "*")
+    if os.path.isfile(os.path.join(path, "dataset_dict.json")):
+        raise mistakes.several_datasets(path)
+    # The other files of a folder that `save_to_disk` of the package datasets writes describe the data.
+    is_saved = os.path.isfile(os.path.join(path, "dataset_info.json"))
+    folder, pattern = path, os.path.join(glob.escape(path), "*.arrow" if is_saved else "*")
     if not os.path.isdir(path):
         folder = next(str(parent) for parent in Path(path).parents if not glob.has_magic(str(parent)))
         pattern = path
@@ -408,23 +413,12 @@ def _check_columns(task: str, path: str, number: int, names: Sequence[str], colu
 def _jsonl(path: str, lines: Iterator[tuple[int, str]]) -> Records:
     for number, line in lines:
         try:
-            record = json.loads(line, object_pairs_hook=_object, parse_constant=int)  # NaN raises ValueError
+            record = json.loads(line, parse_constant=int)  # NaN raises ValueError
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            raise mistakes.bad_line(number, path, "expected a JSON object, with each name once")
+            raise mistakes.bad_line(number, path, "expected a JSON object")
         yield number, record
-
-
-def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Returns a JSON object.
-
-    Raises:
-        ValueError: it has a name twice."""
-    item = dict(pairs)
-    if len(item) < len(pairs):
-        raise ValueError
-    return item
 
 
 def _cell(task: str, path: str, number: int, record: Mapping[str, object], column: str) -> Cell:

@@ -26,7 +26,7 @@ from archlang.disk.limits import LARGEST_JSON
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.record import mistakes
 from archlang.train.record.divided import Copies, Joined, divided_like
-from archlang.train.record.mistakes import disk_errors_as
+from archlang.train.record.mistakes import RunWarning, disk_errors_as
 from archlang.train.record.reading import CHECKPOINTS, explain
 from archlang.train.record.schemas import MANIFEST, STATE, WEIGHTS, CheckpointState, ManifestRecord, json_text
 
@@ -89,10 +89,6 @@ def _check_archive(file: BinaryIO) -> None:
 _KEPT = 2
 # At most 18 digits, so that steps fit 64 bits.
 _NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,17})")
-
-
-class CheckpointWarning(UserWarning):
-    """A checkpoint is damaged, and another one is used."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +253,7 @@ class Checkpoints:
                 raise  # An older checkpoint would silently lose steps.
             except mistakes.RunError as error:
                 self._damages[step] = error.message
-                warnings.warn(f"{error.message}; another checkpoint is used", CheckpointWarning, stacklevel=2)
+                warnings.warn(f"{error.message}; another checkpoint is used", RunWarning, stacklevel=2)
         return None
 
     def none_intact(self) -> mistakes.RunError:

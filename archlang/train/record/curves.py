@@ -18,12 +18,9 @@ from archlang.errors.names import listed
 from archlang.plan.plan import Plan
 from archlang.plugins.plugins import PluginFunction
 from archlang.train.record import mistakes
+from archlang.train.record.mistakes import RunWarning
 
 _VERSION = "brain.Event:2"
-
-
-class TrackerWarning(UserWarning):
-    """A tracker gets no further points; the run continues."""
 
 
 @dataclass
@@ -50,7 +47,7 @@ class Tracker:
         except Exception as error:  # each service has its own errors
             if not self._failed:
                 reason = getattr(error, "strerror", None) or error
-                warnings.warn(f"{self.name} gets no further points: {reason}", TrackerWarning, stacklevel=4)
+                warnings.warn(f"{self.name} gets no further points: {reason}", RunWarning, stacklevel=4)
             self._failed = True
 
 
@@ -123,12 +120,8 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
             service.set_tag("archlang.folder", str(folder.absolute()))
             service.log_params(config)
             return Tracker(name, lambda values, step: service.log_metrics(dict(values), step=step), service.end_run)
-        if name == "trackio":
-            service.init(project="archlang", name=folder.name, config=config, resume="allow")
-        else:
-            service.init(
-                project="archlang", name=folder.name, id=folder.name, dir=str(folder), config=config, resume="allow"
-            )
+        place = {"id": folder.name, "dir": str(folder)} if name == "wandb" else {}
+        service.init(project="archlang", name=folder.name, config=config, resume="allow", **place)
     except Exception as error:
         raise mistakes.tracker_fails(name, str(error)) from error
     return Tracker(name, lambda values, step: service.log(dict(values), step=step), service.finish)

@@ -17,6 +17,10 @@ class RunMachineError(RunError, MachineError):
     """The machine keeps a run from beginning, resuming or being read. The run itself may be intact."""
 
 
+class RunWarning(UserWarning):
+    """A run continues without a part of its record, with another checkpoint, or computed in another way."""
+
+
 class FolderInUse(RunMachineError):
     """Another process trains in the folder."""
 

@@ -120,16 +120,16 @@ _EARLIER = "model.json"
 _EARLIER_NAMES = {schemas.RUN: _EARLIER, GRAPH_AT_TEST: GRAPH, RECIPE: f"program/{RECIPE}"}
 FORMAT = 2
 """that of saved models; the first one had the files above"""
-_LARGEST_SAVED = 1 << 24
+_LARGEST_SAVED = 1 << 26
 _SAVED_FILE = re.compile(
-    r"(run|model|data|results|vocabulary)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
+    r"(run|model|data|results|vocabulary|tokenizer)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
     r"(weights\.safetensors|manifest\.json)|([^/\\:\0-\x1f\x7f]+/)*[^/\\:\0-\x1f\x7f]+\.arch"
 )
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.DATA, schemas.VOCABULARY,
-    schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb", "report.html",
-    "inspect.html",
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.START, schemas.DATA,
+    schemas.VOCABULARY, schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb",
+    "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
@@ -183,6 +183,14 @@ def has(folder: Path, name: str) -> bool:
                 return opened.has(own_name(folder, name).partition("/")[0])
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+
+def is_in_use(folder: Path) -> bool:
+    """Returns whether a process trains in a folder, or searches in it; false if there is no such folder."""
+    if not has(folder, LOCK):
+        return False
+    with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
+        return opened.is_locked(LOCK)
 
 
 def own_name(folder: Path, name: str) -> str:

@@ -41,7 +41,7 @@ from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
 from archlang.train.record import mistakes, schemas
 from archlang.train.record.curves import Curves, Tracker
-from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.mistakes import RunError, RunWarning, disk_errors_as
 from archlang.train.record.reading import (
     CURVES,
     GRAPH,
@@ -56,17 +56,13 @@ from archlang.train.record.reading import (
 from archlang.train.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
 
 # A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.VOCABULARY, LOCK)
+_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.START, schemas.VOCABULARY, LOCK)
 _BLOCK = 1 << 20
 # What the bits of a result may depend on. The name of the system and the number of cores are not among it.
 _COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
 _PACKAGE = package.FOLDER.resolve()
 # The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
-
-
-class RecordWarning(UserWarning):
-    """A part of the record was lost; the run continues."""
 
 
 def used_files(plan: Plan) -> dict[str, str]:
@@ -216,9 +212,10 @@ class Record:
         input_format: BaseModel,
         device: torch.device,
         track: Sequence[str] = (),
+        start: schemas.StartRecord | None = None,
     ) -> bool:
         """Creates the folder, or opens it if it holds the same run, and locks it. Returns whether it held the run.
-        `track` are the names of its trackers.
+        `track` are the names of its trackers, and `start` the weights with which it begins.
 
         Raises:
             RunError: The folder holds another run or other files, another process uses it, or it cannot be written.
@@ -232,6 +229,7 @@ class Record:
             schemas.VERSIONS: schemas.json_text(this_process(device)),
             schemas.DATA: schemas.json_text(data),
             schemas.VOCABULARY: schemas.json_text(input_format),
+            **({} if start is None else {schemas.START: schemas.json_text(start)}),
             **used_files(plan),
             # The last file: a folder that has it holds a run.
             schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, precision, track)),
@@ -320,28 +318,24 @@ class Record:
         except mistakes.RunMachineError:
             raise
         except mistakes.RunError as error:
-            warnings.warn(f"{error.message}: what the run began with is unknown", RecordWarning, stacklevel=2)
+            warnings.warn(f"{error.message}: what the run began with is unknown", RunWarning, stacklevel=2)
             return
         record, changes = with_resumption(recorded, step, this_process(device))
         if changes:
             self.write_json(schemas.VERSIONS, record)
             message = f"the run resumes with {changes}; its results may differ from those of an undisturbed run"
-            warnings.warn(message, RecordWarning, stacklevel=2)
+            warnings.warn(message, RunWarning, stacklevel=2)
 
     def digests(self, sizes: Mapping[str, int]) -> dict[str, str]:
         """Returns the SHA-256 of the first bytes of `metrics.jsonl`, as many as `sizes` says, for a checkpoint."""
         with disk_errors_as(mistakes.not_read, self.folder), Folder.open(self.folder) as folder:
-            return {
-                name: _digest(folder, name, sizes[name])
-                for name in (schemas.METRICS,)
-                if name in sizes and folder.has_file(name)
-            }
+            name = schemas.METRICS
+            return {name: _digest(folder, name, sizes[name])} if name in sizes and folder.has_file(name) else {}
 
     def require_lines(self, sizes: Mapping[str, int], digests: Mapping[str, str], step: int) -> None:
         """Compares `metrics.jsonl` with what the checkpoint of `step` has recorded. A missing file is no error: the run
         resumes without its earlier lines. Changes nothing."""
-        current = self.digests({name: sizes.get(name, 0) for name in digests})
-        for name, digest in current.items():
+        for name, digest in self.digests({name: sizes.get(name, 0) for name in digests}).items():
             if digest != digests[name]:
                 raise mistakes.lines_differ(self.folder / name, step)
 
@@ -354,7 +348,7 @@ class Record:
                 if (folder.size(name) if folder.has_file(name) else -1) >= size:
                     folder.truncate(name, size)
                 elif size:
-                    warnings.warn(f"{self.folder / name} has lost lines", RecordWarning, stacklevel=2)
+                    warnings.warn(f"{self.folder / name} has lost lines", RunWarning, stacklevel=2)
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Adds points to the curves of TensorBoard and of the trackers."""

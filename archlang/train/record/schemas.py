@@ -30,7 +30,7 @@ from archlang.tasks.kit.metrics import rank
 from archlang.types.statics import StaticValue, Symbol, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
-VOCABULARY = "vocabulary.json"
+VOCABULARY, START = "vocabulary.json", "start.json"
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 WEIGHTS, STATE, MANIFEST = "weights.safetensors", "state.pt", "manifest.json"
 
@@ -111,12 +111,18 @@ def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[s
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
     if smoothing in statics and weight not in statics:
         statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
-    return {f"{prefix}drop_last": True, **statics}
+    return {f"{prefix}drop_last": True, **{f"{prefix}{name}": value for name, value in _BEGINS.items()}, **statics}
+
+
+# The settings of a run that begins with new weights, as all did before these settings existed.
+_BEGINS: Statics = {"weights": "", "frozen": ()}
 
 
 def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
     """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
     statics = _reworded(statics, prefix, ("losses", "charges"), ("deep", "carried"))
+    begins = {f"{prefix}{name}": value for name, value in _BEGINS.items()}
+    statics = {name: value for name, value in statics.items() if name not in begins or value != begins[name]}
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
     )
@@ -181,7 +187,17 @@ class RunRecord(ModelRecord):
         return self.model_copy(update={"train": train, "settings": _downgraded(self.settings, "train.")})
 
 
-# data.json, versions.json
+# start.json, data.json, versions.json
+
+
+class StartRecord(FileModel):
+    """`start.json`: the weights of the folder `source` with which a run began, and what was `new` and `unused`."""
+
+    source: str
+    sha256: str
+    loaded: tuple[str, ...]
+    new: tuple[str, ...]
+    unused: tuple[str, ...]
 
 
 class SplitRecord(FileModel):
@@ -292,8 +308,6 @@ class StepTiming(FileModel):
     samples_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
     tokens_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None
     """of the longest field of each sample, without padding"""
-    spared: OptionalNumber
-    """share of the steps of halting loops that were not computed because samples had halted"""
     memory: Annotated[Count | None, Field(exclude_if=_is_none)] = None
     """the largest number of bytes so far: allocated on the GPU, or of the whole process"""
     flops_per_second: Annotated[Amount | None, Field(exclude_if=_is_none)] = None

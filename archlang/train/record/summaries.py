@@ -15,9 +15,9 @@ from archlang.train.record.mistakes import disk_errors_as
 from archlang.train.record.reading import (
     CHECKPOINTS,
     CURVES,
-    LOCK,
     Timing,
     explain,
+    is_in_use,
     is_saved,
     parse_metrics,
     read_record,
@@ -84,8 +84,8 @@ class DamagedRun:
 def summarize(folder: Path) -> RunSummary:
     """Returns the summary of a run folder."""
     run, results = read_record(folder, RUN, RunRecord), read_results(folder)
+    state = "running" if is_in_use(folder) else "done" if results is not None else "stopped"
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
-        state = "running" if opened.is_locked(LOCK) else "done" if results is not None else "stopped"
         step, size = _last_step(opened), opened.total_size()
     return RunSummary(folder, run.recipe, run.model, run.task.name, run.seed, state, step, run, results, size)
 

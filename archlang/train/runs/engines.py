@@ -22,7 +22,7 @@ from pebble import ProcessExpired, ProcessPool
 from archlang.errors.machine import first_line, needs_extra
 from archlang.errors.names import listed
 from archlang.train.runs import mistakes
-from archlang.train.runs.points import JOBS, Point, PointResult, explain_death, run_point
+from archlang.train.runs.points import JOBS, RESUMES, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
 
 
@@ -139,7 +139,7 @@ class Engine:
         try:
             results = self._results(job)
         except _Lost as lost:
-            error = "" if stop_asked else str(lost)
+            error = "" if stop_asked else f"{lost}; {RESUMES}"
             unfinished = PointResult(points[0], 0.0, stopped=stop_asked, error=error, is_of_machine=True)
             results = [PointResult(point, 0.0) if point.is_finished() else unfinished for point in points]
         return [replace(result, point=point) for result, point in zip(results, points, strict=True)]
@@ -315,6 +315,7 @@ class RayEngine(Engine):
 
 # A job that reaches its time limit resumes so often.
 _MOST_TIME_LIMITS = 1_000
+_LONGEST_LOCAL_JOB = 525_600  # minutes
 
 
 class SlurmEngine(Engine):
@@ -324,17 +325,19 @@ class SlurmEngine(Engine):
         """
         Args:
             options: submitit's: `slurm_partition=gpu`, `timeout_min=60`, `gpus_per_node=1`; `cluster=local` runs jobs
-                without SLURM. `points` that a job runs one after another.
+                without SLURM. `points` that a job runs one after another, and the `nodes` of each point.
 
         Raises:
             MachineError: submitit is not installed.
-            RunError: `points` is not a positive number."""
+            RunError: `points` or `nodes` is not a positive number."""
         with needs_extra("slurm"):
             import submitit  # noqa: F401
-        self._cluster, points = options.pop("cluster", "slurm"), options.pop("points", "1")
-        if not points.isdecimal() or not int(points):
-            raise mistakes.engine_option("slurm", "points")
-        self._points_per_job = int(points)
+        self._cluster = options.pop("cluster", "slurm")
+        points, nodes = options.pop("points", "1"), options.get("nodes", "1")
+        for name, text in (("points", points), ("nodes", nodes)):
+            if not text.isdecimal() or not int(text):
+                raise mistakes.engine_option("slurm", name)
+        self._points_per_job, self._nodes = int(points), int(nodes)
         self._executor: Any = None  # Any: submitit's executors have no common type
 
     def _working(self, points: int | None) -> AbstractContextManager[int]:
@@ -342,8 +345,9 @@ class SlurmEngine(Engine):
 
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         self._executor = self._executor or self._make_executor(jobs[0].points[0].folder.parent / JOBS)
+        points = [[replace(point, nodes=self._nodes) for point in job.points] for job in jobs]
         with self._executor.batch():  # as one array of SLURM
-            return [self._executor.submit(job) for job in jobs]
+            return [self._executor.submit(replace(job, points=own)) for job, own in zip(jobs, points, strict=True)]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         ended = [job for job in running if job.done()]
@@ -354,10 +358,12 @@ class SlurmEngine(Engine):
     def _results(self, job: Any) -> Sequence[PointResult]:
         failure = job.exception()
         if failure is not None:
-            last_line = str(failure).strip().rpartition("\n")[2]
-            raise _Lost(f"its job failed: {last_line}; see {Path(job.paths.stderr)}")
-        results: list[PointResult] = job.result()
-        return results
+            info = job.get_info()
+            place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
+            raise _Lost(f"its job {job.job_id} on {place} ended without results ({state}), see {job.paths.stderr}")
+        points = list(zip(*job.results(), strict=True))  # each by node
+        errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
+        return [replace(nodes[0], error="; ".join(error)) for nodes, error in zip(points, errors, strict=True)]
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:
@@ -371,13 +377,11 @@ class SlurmEngine(Engine):
             executor = submitit.AutoExecutor(logs, cluster=self._cluster, **most)
         except RuntimeError as error:
             raise mistakes.no_cluster(str(error)) from error
-        parameters = {name: _value(text) for name, text in self._options.items()}
+        options = {name: int(text) if text.isdecimal() else text for name, text in self._options.items()}
+        # Without SLURM, a job would end after minutes.
+        defaults = {"name": "archlang"} | ({"timeout_min": _LONGEST_LOCAL_JOB} if self._cluster == "local" else {})
         try:
-            executor.update_parameters(**{"name": "archlang", **parameters})
+            executor.update_parameters(**(defaults | options))
         except (TypeError, NameError, NotImplementedError, ValueError):
-            raise mistakes.engine_option("slurm", ", ".join(parameters)) from None
+            raise mistakes.engine_option("slurm", ", ".join(options)) from None
         return executor
-
-
-def _value(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text

@@ -20,7 +20,7 @@ from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import rebind
 from archlang.plan.measures import group_value
-from archlang.plan.plan import BoundExtern, Plan, PublishedResult
+from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.distinct import shared_rows
@@ -32,7 +32,7 @@ from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
-from archlang.train.record.run_folder import RecordWarning
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import mistakes
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import showing_evaluation
@@ -43,52 +43,39 @@ from archlang.train.trainer import Trainer, alternatives, ranking
 from archlang.types.statics import StaticValue
 
 
-def compare(
-    plan: Plan, splits: Mapping[str, schemas.SplitResult], breakdown: str, names: Mapping[str, Sequence[str]]
-) -> tuple[schemas.ClaimResult, ...]:
+def measure(
+    results: schemas.Results, metric: str, index: int | None, groups: Mapping[str, StaticValue]
+) -> tuple[float | None, bool]:
+    """Returns a metric of a split, such as `test.accuracy`, over the samples with these values of groups, None if it
+    was not measured; and whether its split has no such samples.
+
+    Args:
+        index: The value of the group by which the task breaks its splits down."""
+    split, _, name = metric.partition(".")
+    values = {group: group_value(value, results.group_names.get(group, ())) for group, value in groups.items()}
+    if index is not None:
+        values[results.breakdown] = index
+    measured = results.value(split, name, values)
+    return measured, measured is None and bool(values) and results.value(split, name) is not None
+
+
+def measured_claims(plan: Plan, results: schemas.Results) -> tuple[schemas.ClaimResult, ...]:
     """Returns each claim of a plan with its measurement.
 
     A path after `at` that is a setting (`task.order`) names the point that the claim is about. Any other path
-    (`test.ignore`) names a group of the split.
-
-    Args:
-        breakdown: The group that the index of a claim is about.
-        names: Those of the values of groups, by group."""
-    results = []
+    (`test.ignore`) names a group of the split."""
+    claims = []
     for claim in plan.claims:
-        measured, has_no_group = _measured(plan, claim, splits, breakdown, names)
+        groups = {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
+        is_of_point = all(plan.settings.get(path, value) == value for path, value in claim.at.items())
+        measured, has_no_group = measure(results, claim.metric, claim.index, groups) if is_of_point else (None, False)
         index = "" if claim.index is None else f"[{claim.index}]"
-        results.append(schemas.ClaimResult(
+        claims.append(schemas.ClaimResult(
             metric=f"{claim.metric}{index}", value=claim.value, deviation=claim.deviation,
             at={name: str(value) for name, value in claim.at.items()}, origin=claim.origin, measured=measured,
             median=claim.median, has_no_group=has_no_group, text=claim.text,
         ))  # fmt: skip
-    return tuple(results)
-
-
-def _measured(
-    plan: Plan,
-    claim: PublishedResult,
-    splits: Mapping[str, schemas.SplitResult],
-    breakdown: str,
-    names: Mapping[str, Sequence[str]],
-) -> tuple[float | None, bool]:
-    """Returns the measurement of a claim, and whether it is missing because no item is of the claimed group."""
-    groups = {}
-    for path, value in claim.at.items():
-        if path not in plan.settings:
-            group = path.partition(".")[2]
-            groups[group] = group_value(value, names.get(group, ()))
-        elif plan.settings[path] != value:
-            return None, False
-    if claim.index is not None:
-        groups[breakdown] = claim.index
-    split, _, metric = claim.metric.partition(".")
-    result = splits.get(split)
-    if result is None:
-        return None, False
-    measured = result.value(metric, groups)
-    return measured, measured is None and metric in result.metrics
+    return tuple(claims)
 
 
 @contextmanager
@@ -166,8 +153,8 @@ def conclude(
         splits=splits,
         group_names=group_names(task),
         selection=alternatives(trainer.progress.history, metric),
-        claims=compare(plan, splits, task.breakdown, group_names(task)),
     )
+    results = results.model_copy(update={"claims": measured_claims(plan, results)})
     trainer.record.write_json(schemas.RESULTS, results)
     return replace(stopped, results=results, trained=data.trained)
 
@@ -177,7 +164,7 @@ def _warn_of_divergence(splits: Mapping[str, schemas.SplitResult]) -> None:
     diverged = ", ".join(name for name, split in splits.items() if split.loss is None)
     if diverged:
         message = f"the loss of {diverged} is NaN or infinite: the training has diverged, and its metrics mean nothing"
-        warnings.warn(message, RecordWarning, stacklevel=3)
+        warnings.warn(message, RunWarning, stacklevel=3)
 
 
 # From a run folder
@@ -217,7 +204,7 @@ class OpenedRun:
         for name, split in loaded.items() if recorded else ():
             if describe_split(split) != recorded.get(name):
                 message = f"the {name} split is not the one that {self.folder} was made with"
-                warnings.warn(message, RecordWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
         return loaded
 
     def warn_of_changes(self, splits: Iterable[str]) -> None:
@@ -227,7 +214,7 @@ class OpenedRun:
                 self.load([name], None)
             except ArchlangError as error:
                 message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
-                warnings.warn(message, RecordWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
 
     @cached_property
     def input_format(self) -> InputFormat:
@@ -284,7 +271,7 @@ def trained_module(
 ) -> tuple[Architecture, int]:
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
-    weights = _checkpoint(folder, record, checkpoint)
+    weights = stored_weights(folder, record, checkpoint)
     with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
@@ -303,9 +290,9 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
     return task_now
 
 
-def _checkpoint(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
-    """The checkpoint of a step, the last one, or the best one so far; before the first evaluation the best is the
-    last. A saved model has one."""
+def stored_weights(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
+    """Returns the checkpoint of a step, the last one, or the best one so far, which is the last one before the first
+    evaluation. A saved model has one."""
     if reading.is_earlier(folder):
         return read_earlier(folder, record.step or 0)
     checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
@@ -389,7 +376,7 @@ def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
     for name, split in splits.items():
         if name != "train" and (shared := _shared_rows(split, splits["train"])):
             message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
-            warnings.warn(message, RecordWarning, stacklevel=3)
+            warnings.warn(message, RunWarning, stacklevel=3)
 
 
 def _shared_rows(split: Split, train: Split) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -17,8 +16,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
-from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged, join, offsets_of
+from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Form, Split
 from archlang.tasks.kit.task import (
     DecodableTask,
@@ -47,7 +45,7 @@ Item = Any
 class FieldFormat(FileModel):
     """A field of a model: tokens with their `words`, or `size` numbers for each position. Every item of the task begins
     with `first` and ends with `last`, unless they are None. If the items are texts, `cut` and what follows are those of
-    their `Lexicon`, so that a typed text is read as training has read it; `digest` is that of the tokenizer."""
+    their `Lexicon`, so that a typed text is read as training has read it."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -59,7 +57,6 @@ class FieldFormat(FileModel):
     known: int | None = None
     also: dict[str, str] = Field(default_factory=dict)
     tokenizer: str = ""
-    digest: str = ""
 
     @staticmethod
     def of(task: Task, name: str, ragged: Ragged) -> FieldFormat:
@@ -70,34 +67,26 @@ class FieldFormat(FileModel):
         if name not in (read := lexicons(task)):
             return FieldFormat(name=name, words=words, size=size, first=first, last=last)
         lexicon = read[name]
-        path = os.path.abspath(lexicon.tokenizer) if lexicon.tokenizer else ""
         return FieldFormat(
             name=name, words=words, first=first, last=last, cut=lexicon.cut, unknown=lexicon.unknown,
-            known=lexicon.known, also=dict(lexicon.also), tokenizer=path,
-            digest=token_cut(name, path).name if path else "",
+            known=lexicon.known, also=dict(lexicon.also), tokenizer=lexicon.tokenizer,
         )  # fmt: skip
 
     @cached_property
-    def _lexicon(self) -> Lexicon:
-        return Lexicon(self.words, self.unknown, self.known, self.also, self.cut)
+    def lexicon(self) -> Lexicon:
+        return Lexicon(self.words, self.unknown, self.known, self.also, self.cut, self.tokenizer)
 
     @cached_property
     def _token_cut(self) -> TokenCut | None:
-        if not self.tokenizer:
-            return BYTE_CUT if self.cut == "bytes" else None
-        try:
-            cut = token_cut(self.name, self.tokenizer)
-        except TaskError as error:
-            raise mistakes.own_tokenizer(self.tokenizer, "is missing or cannot be read") from error
-        if cut.name != self.digest:
-            raise mistakes.own_tokenizer(self.tokenizer, "has changed")
-        return cut
+        if self.tokenizer:
+            return token_cut(self.name, self.tokenizer)
+        return BYTE_CUT if self.cut == "bytes" else None
 
     def join(self, words: Sequence[str]) -> str:
         """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
         if (cut := self._token_cut) is None:
             return ("" if " " in self.words else " ").join(words)
-        runs = groupby(words, self._lexicon.ids.__contains__)
+        runs = groupby(words, self.lexicon.ids.__contains__)
         return "".join(cut.decode(list(run)) if is_text else "".join(run) for is_text, run in runs)
 
     def encode(self, value: FieldValue) -> np.ndarray:
@@ -150,7 +139,7 @@ class FieldFormat(FileModel):
 
         If its task has no lexicon, words are separated by spaces, and a word that is no token is split into characters.
         If the space is a token, all characters are tokens; if tokens are bytes, so are those of the text."""
-        ids = self._lexicon.ids
+        ids = self.lexicon.ids
         tokens: list[int] = []
         if self.tokenizer and self._token_cut is not None:
             tokens = self._token_cut.encode(text).tolist()
@@ -172,7 +161,7 @@ class FieldFormat(FileModel):
         return tokens
 
     def _id(self, word: str) -> int:
-        ids = self._lexicon.ids
+        ids = self.lexicon.ids
         # A format of an earlier version does not say which token stands for unknown words.
         unknown = ids.get(UNKNOWN) if self.unknown is None else self.unknown
         if (token := ids.get(word, unknown)) is not None:
@@ -247,8 +236,7 @@ class InputFormat(FileModel):
         """Returns a task with this vocabulary, whatever its files hold by now."""
         if not isinstance(task, TaskWithVocabulary) or not self.fields:
             return task
-        field = self.fields[0]
-        return task.restored(field.words[: field.known], self.class_names, self.group_names)
+        return task.restored(self.fields[0].lexicon, self.class_names, self.group_names)
 
     def typed_fields(self, length: int | None = None) -> tuple[FieldFormat, ...]:
         """Returns the fields that an input must have. The last field may be an answer that the model decodes: until its
@@ -286,7 +274,7 @@ class InputFormat(FileModel):
                 rows.append(self._encode(item, length))
                 if rows[-1].keys() != rows[0].keys():
                     raise mistakes.some_with_answers(self.fields[-1].name)
-        fields = {name: _ragged([row[name] for row in rows]) for name in rows[0]}
+        fields = {name: Ragged.of_rows([row[name] for row in rows]) for name in rows[0]}
         if self.form is Form.CLASSES:
             return Split(fields, np.full(len(rows), -1))
         answered = fields[self.points_from] if self.points_from else list(fields.values())[-1]
@@ -354,7 +342,3 @@ def pointing_fields(module: Architecture, names: Sequence[str]) -> tuple[str, st
         next((name for length, name in owners if length == size), "") for size in module.program.result.lengths
     )
     return points_from or points_at, points_at
-
-
-def _ragged(rows: Sequence[np.ndarray]) -> Ragged:
-    return join([Ragged(row, offsets_of(np.asarray([len(row)], dtype=np.int64))) for row in rows])

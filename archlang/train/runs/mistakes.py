@@ -18,6 +18,18 @@ stored_model_fails = RunError.wording(
     "the model of {path} cannot be computed: {reason}",
     "restore the file from a copy; if nothing has changed it, please report a bug of archlang",
 )
+no_weights_in = RunError.wording(
+    "{folder} is neither a run nor a saved model", "name such a folder; `archlang import` makes one of Hugging Face's"
+)
+no_weight_fits = RunError.wording(
+    "no weight of {folder} has a name and a shape of the model",
+    "its weights are {weights}, and those of the model {own}: `let` gives a weight its name",
+)
+other_weights = RunError.wording(
+    "{folder} holds other weights than those with which the run began",
+    "name a new folder with `--out`, or restore the weights",
+)
+all_frozen = RunError.wording("`frozen = [{names}]` leaves no weight to train", "leave a part of the model out of it")
 unknown_checkpoint = RunError.wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
 
 
@@ -99,9 +111,6 @@ searched = FolderInUse.wording(
 # Inputs of a trained model
 
 no_tokens = RunError.wording("the input has no tokens", "type tokens separated by spaces")
-own_tokenizer = RunError.wording(
-    "the tokenizer {path}, with which the model was trained, {fault}", "put the same `tokenizer.json` there again"
-)
 not_tokens = RunError.wording("`{field}` is neither a text nor token ids", "give a text, or a list of integers")
 not_a_token_id = RunError.wording("{token} is not a token of `{field}`", "its tokens are 0 to {last}")
 length_missing = RunError.wording(
@@ -109,6 +118,10 @@ length_missing = RunError.wording(
     "give the number of tokens to write, `length=N` (`--length N` in the shell), or a value for each of {names}",
 )
 less_than_one = RunError.wording("`{name}` is {size}", "give at least 1")
+continues_nothing = RunError.wording(
+    "the model predicts no next tokens of a text",
+    "take a run of a language model, or `predict` with samples of the task",
+)
 draws_nothing = RunError.wording(
     "nothing can be drawn: this model does not write its answers token by token",
     "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import threading
 import time
 import traceback
@@ -40,6 +41,7 @@ from archlang.train.trainer import SAVED_EVERY, Interval, NoProgress
 JOBS = ".jobs"
 # A file of a run folder: the run was pruned.
 PRUNED = ".pruned"
+RESUMES = "rerun the command to resume from its last checkpoint"
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -60,6 +62,8 @@ class Point:
     """runs that differ in their seeds alone, to be trained together with this one"""
     devices: int = 1
     """of one machine, each with a process"""
+    nodes: int = 1
+    """machines, on each of which a job of SLURM runs the point"""
     is_prunable: bool = False
     """whether the run stops when its folder has the file `PRUNED`"""
 
@@ -127,19 +131,17 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
     stop = stop or Stop()
     if point.deadline is not None and time.time() >= point.deadline:
         return PointResult(point, 0.0, stopped=True)
-    return _run_here(point, stop) if point.devices == 1 else _run_on_devices(point, stop)
+    return _run_here(point, stop) if point.devices * point.nodes == 1 else _run_on_devices(point, stop)
 
 
 def _run_on_devices(point: Point, stop: Stop) -> PointResult:
-    """Runs a point in a process for each of its devices. If a process dies or has an error, the others are killed: they
-    would wait for it."""
-    from lightning_fabric.plugins.environments.lightning import find_free_network_port
-
+    """Runs a point in a process for each of its devices on this machine. If a process dies or has an error, the others
+    are killed: they would wait for it."""
     context = multiprocessing.get_context("spawn")
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
-    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(find_free_network_port())}
+    environment = _meeting_point(point.nodes)
     results: dict[int, PointResult] = {}
     processes = []
     receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
@@ -162,8 +164,10 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
                         results[rank] = ready.recv()
                     except (EOFError, OSError):
                         processes[rank].join()
-                        death = explain_death(f"process {rank} of {point.devices}", processes[rank].exitcode)
-                        return PointResult(point, 0.0, error=death, is_of_machine=True)
+                        number = int(environment["GROUP_RANK"]) * point.devices + rank
+                        name = f"process {number} of {point.nodes * point.devices} on {socket.gethostname()}"
+                        death = explain_death(name, processes[rank].exitcode)
+                        return PointResult(point, 0.0, error=f"{death}; {RESUMES}", is_of_machine=True)
                     if results[rank].error:
                         return results[rank]
     finally:
@@ -173,16 +177,31 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
     return results[0]
 
 
+def _meeting_point(nodes: int) -> dict[str, str]:
+    """Returns the variables by which the processes of a point find each other, and the number of this machine."""
+    if nodes == 1:
+        from lightning_fabric.plugins.environments.lightning import find_free_network_port
+
+        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(find_free_network_port()), "GROUP_RANK": "0"}
+    from submitit.helpers import TorchDistributedEnvironment
+
+    job = TorchDistributedEnvironment()
+    return {"MASTER_ADDR": job.master_addr, "MASTER_PORT": str(job.master_port), "GROUP_RANK": str(job.rank)}
+
+
 def _run_rank(
     rank: int, point: Point, environment: Mapping[str, str], threads: int, stopping: Event, sender: Connection
 ) -> None:
-    """Runs a point as one of its processes, as `torchrun` starts them. It stops when its parent says so or has ended:
-    signals of a cluster reach the parent, too."""
+    """Runs a point as one of its processes, as `torchrun` starts them; `rank` counts those of this machine. It stops
+    when its parent says so or has ended: signals of a cluster reach the parent, too."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    count = str(point.devices)
-    ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-    os.environ.update(environment, **ranks, TORCHELASTIC_RUN_ID="archlang")
+    ranks = {
+        "RANK": int(environment["GROUP_RANK"]) * point.devices + rank, "WORLD_SIZE": point.nodes * point.devices,
+        "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": point.devices,
+    }  # fmt: skip
+    os.environ.update(environment, TORCHELASTIC_RUN_ID="archlang")
+    os.environ.update({name: str(number) for name, number in ranks.items()})
     torch.set_num_threads(threads)
     stop, parent = Stop(), os.getppid()
 
@@ -200,7 +219,7 @@ def explain_death(process: str, code: int | None) -> str:
         reason = f"killed by {signal.Signals(-(code or 0)).name}"
     except ValueError:
         reason = f"exit code {code}"
-    return f"{process} died ({reason}); rerun the command to resume from its last checkpoint"
+    return f"{process} died ({reason})"
 
 
 def _run_here(point: Point, stop: Stop) -> PointResult:
@@ -244,8 +263,8 @@ def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
         watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else None
         return [
             train(
-                point.plan, point.folder, device=device, precision=precision, devices=point.devices, save=save,
-                watcher=watcher, stop=stop,
+                point.plan, point.folder, device=device, precision=precision, devices=point.devices,
+                nodes=point.nodes, save=save, watcher=watcher, stop=stop,
             )
         ]  # fmt: skip
     runs = (point, *point.other_seeds)
@@ -259,5 +278,5 @@ def _result(point: Point, seconds: float, end: Result | Exception) -> PointResul
     is_elsewhere = isinstance(end, mistakes.FolderInUse)
     is_of_machine = not is_elsewhere and machine_error(end) is not None
     of_python = "".join(traceback.format_exception_only(end)).strip()
-    error = str(getattr(end, "message", end)) if isinstance(end, ArchlangError) else of_python
+    error = str(end) if isinstance(end, ArchlangError) else of_python
     return PointResult(point, seconds, error=error, is_of_machine=is_of_machine, is_elsewhere=is_elsewhere)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import InitVar, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend import halting_loops
@@ -70,52 +72,34 @@ def answers_of(
     assert batch.scored is not None
     positions = batch.scored[0].nonzero()[:, 0].tolist()
     texts = next((texts for texts in reversed(list(fields.values())) if len(texts) >= len(positions)), ())
-    return [
-        _answer(
-            input_format,
-            batch.form,
-            f"{position} {texts[position]}" if position < len(texts) else str(position),
-            logits[0, position].float(),
-            predictions[position],
-            targets[position],
-            fields,
-        )
-        for position in positions
-    ]
 
+    def members(values: Tensor) -> str:
+        words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
+        return f"{{{','.join(words)}}}"
 
-def _answer(
-    input_format: InputFormat,
-    form: Form,
-    place: str,
-    logits: Tensor,
-    predicted: Tensor,
-    target: Tensor,
-    fields: Mapping[str, Sequence[str]],
-) -> Answer:
-    """Returns the answer at a position: a position that is pointed at with its text, a row of numbers, a set, or a
-    token."""
-    if form is Form.NUMBERS:
-        target_text = None if target.isnan().any() else row_text(target.tolist())
-        return Answer(place, row_text(predicted.tolist()), None, target_text)
-    if form is Form.SETS:
-
-        def members(values: Tensor) -> str:
-            words = [input_format.words[member] for member in values.bool().nonzero()[:, 0].tolist()]
-            return f"{{{','.join(words)}}}"
-
-        # The probability is that of the least certain member.
-        certainties = torch.where(predicted, logits.sigmoid(), 1 - logits.sigmoid())
-        target_text = None if int(target.flatten()[0]) < 0 else members(target)
-        return Answer(place, members(predicted), float(certainties.min()), target_text)
-    if form is Form.POINTERS:
-        pointed_at = fields[input_format.points_at]
-        text, target_text = (f"{int(position)} {pointed_at[int(position)]}" for position in (predicted, target))
-    else:
+    def text_of(value: int) -> str:
+        """Returns a position that is pointed at with its text, or a token."""
+        if batch.form is Form.POINTERS:
+            return f"{value} {fields[input_format.points_at][value]}"
         # Only a tagging task knows the meaning of its tags.
-        words = input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words
-        text, target_text = (word_of(words, int(token)) for token in (predicted, target))
-    return Answer(place, text, float(logits.softmax(-1)[int(predicted)]), _target(int(target), target_text))
+        return word_of(input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words, value)
+
+    def answer(position: int) -> Answer:
+        place = f"{position} {texts[position]}" if position < len(texts) else str(position)
+        at, predicted, target = logits[0, position].float(), predictions[position], targets[position]
+        match batch.form:
+            case Form.NUMBERS:
+                target_text = None if target.isnan().any() else row_text(target.tolist())
+                return Answer(place, row_text(predicted.tolist()), None, target_text)
+            case Form.SETS:
+                # The probability is that of the least certain member.
+                certainties = torch.where(predicted, at.sigmoid(), 1 - at.sigmoid())
+                target_text = None if int(target.flatten()[0]) < 0 else members(target)
+                return Answer(place, members(predicted), float(certainties.min()), target_text)
+        probability = float(at.softmax(-1)[int(predicted)])
+        return Answer(place, text_of(int(predicted)), probability, _target(int(target), text_of(int(target))))
+
+    return list(map(answer, positions))
 
 
 def _target(target: int, text: str) -> str | None:
@@ -178,6 +162,7 @@ def predict_inputs(
     sampling: Sampling | None = None,
     samples: int = 1,
     first: int = 0,
+    stop: str = "",
 ) -> list[Prediction]:
     """Returns the prediction of each input, in order; with `samples`, so many for each input, one after the other. The
     module is in evaluation mode afterwards.
@@ -189,6 +174,7 @@ def predict_inputs(
         places: What errors call each input. By default they are counted from 0.
         sampling: How the tokens of an answer are drawn; the likeliest if it is None.
         first: The index of the first input among all inputs, which decides what is drawn.
+        stop: A written answer is cut before this text.
 
     Raises:
         RunError: an input does not fit the model, and the message names it; a number is less than 1; or the answers of
@@ -206,7 +192,7 @@ def predict_inputs(
         return []
     module.eval()
     split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
-    reader = _Reader(module, input_format, split, device, length, sampling, first)
+    reader = _Reader(module, input_format, split, device, length, sampling, first, stop)
     if sampling is not None and not reader.writes:
         raise mistakes.draws_nothing()
     predictions: dict[tuple[int, int], Prediction] = {}
@@ -217,6 +203,59 @@ def predict_inputs(
                 keys = ((item, number) for item in items.tolist())
                 predictions.update(zip(keys, _read(reader, items, places), strict=True))
     return [predictions[key] for key in sorted(predictions)]
+
+
+class Likelihood(NamedTuple):
+    """How likely a model finds a text: the logarithm of its probability, the number of its tokens, and whether each of
+    them is the likeliest."""
+
+    logarithm: float
+    tokens: int
+    is_likeliest: bool
+
+
+def likelihoods(
+    module: Architecture,
+    input_format: InputFormat,
+    texts: Sequence[tuple[str, str]],
+    device: torch.device,
+    batch: int = DEFAULT_BATCH,
+) -> list[Likelihood]:
+    """Returns for each prompt with its continuation how likely the continuation is. The module is in evaluation mode
+    afterwards.
+
+    Raises:
+        RunError: the model continues no texts, or one has an unknown token or no continuation."""
+    if batch < 1:
+        raise mistakes.less_than_one("batch", batch)
+    if input_format.kind is not Kind.LANGUAGE_MODEL or len(input_format.fields) != 1:
+        raise mistakes.continues_nothing()
+    (field,) = input_format.fields
+    rows, known = list[np.ndarray](), list[int]()
+    for number, (prompt, continuation) in enumerate(texts):
+        with naming(f"text {number}"):
+            rows.append(field.encode(prompt + continuation))
+            known.append(len(field.encode(prompt)))
+            if known[-1] >= len(rows[-1]):
+                raise mistakes.no_tokens()
+    if not rows:
+        return []
+    split = input_format.split([row[:-1] for row in rows], [""] * len(rows))
+    marks = [np.arange(1, len(row)) >= first for row, first in zip(rows, known, strict=True)]
+    targets, scored = Ragged.of_rows([row[1:] for row in rows]), Ragged.of_rows(marks)
+    data = Data(replace(split, targets=targets, scored=scored), device)
+    results: dict[int, Likelihood] = {}
+    module.eval()
+    with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
+        for items in data.items_by_length(batch):
+            read = data.batch(items)
+            assert read.scored is not None
+            logits = forward(module, read).float()
+            losses = F.cross_entropy(logits.transpose(1, 2), read.targets, reduction="none")
+            is_likeliest = (logits.argmax(-1) == read.targets) | ~read.scored
+            sums = (-losses * read.scored).sum(1), read.scored.sum(1), is_likeliest.all(1)
+            results |= zip(items.tolist(), map(Likelihood, *(each.tolist() for each in sums)), strict=True)
+    return [results[item] for item in range(len(rows))]
 
 
 def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
@@ -269,34 +308,34 @@ def complete(
     return completed, decoded
 
 
+@dataclass
 class _Reader:
     """Reads the items of a split. The model decodes the field that it writes, if the items are without it or are
     samples of the task."""
 
-    def __init__(
-        self,
-        module: Architecture,
-        input_format: InputFormat,
-        split: Split,
-        device: torch.device,
-        length: int | None,
-        sampling: Sampling | None,
-        first: int,
-    ) -> None:
-        self._module, self._sampling, self._first, self.number = module, sampling, first, 0
-        self._format = input_format
-        self._length = length
-        self._has_steps = bool(list(halting_loops(module)))
-        written = input_format.written
-        self._continues = length is not None and written is not None and len(input_format.fields) == 1
-        name = "" if written is None else input_format.fields[written].name
-        sampled = name in split.inputs and isinstance(split.targets, Ragged) and bool((split.targets.values >= 0).any())
-        can_decode = len(input_format.fields) > 1 and written is not None and input_format.begin is not None
-        self._decodes = can_decode and (name not in split.inputs or sampled)
+    _module: Architecture
+    _format: InputFormat
+    split: InitVar[Split]
+    device: InitVar[torch.device]
+    _length: int | None
+    _sampling: Sampling | None
+    _first: int
+    _stop: str
+    number: int = 0
+    """of the sample of each item"""
+
+    def __post_init__(self, split: Split, device: torch.device) -> None:
+        fields, written = self._format.fields, self._format.written
+        self._has_steps = bool(list(halting_loops(self._module)))
+        self._continues = self._length is not None and written is not None and len(fields) == 1
+        name = "" if written is None else fields[written].name
+        targets = split.targets
+        self._sampled = name in split.inputs and isinstance(targets, Ragged) and bool((targets.values >= 0).any())
+        can_decode = len(fields) > 1 and written is not None and self._format.begin is not None
+        self._decodes = can_decode and (name not in split.inputs or self._sampled)
         if self._decodes:
             sources = {field: ragged for field, ragged in split.inputs.items() if field != name}
             split = replace(split, inputs=sources)
-        self._sampled = sampled
         self._data = Data(split, device)
 
     @property
@@ -366,6 +405,11 @@ class _Reader:
         probabilities = decoded.logits[row].float().softmax(-1)
         ended = end is not None and length < len(probabilities)
         tokens = [int(token) for token in decoded.tokens[row, :length]]
+        if self._stop:
+            texts = [word_of(words, token) for token in tokens]
+            # The first tokens in whose text it is, or all of them.
+            count = bisect_left(range(length), True, key=lambda count: self._is_stopped(texts[:count]))
+            ended, tokens = ended and not self._is_stopped(texts), tokens[:count]
         chances = [float(probabilities[place, token]) for place, token in enumerate(tokens)]
         parts = tuple(
             Answer(str(place), word_of(words, token), chance, None)
@@ -380,9 +424,14 @@ class _Reader:
             right = [int(token) for token in batch.targets[row][batch.scored[row]]]
             target = self._format.answer.join([word_of(words, token) for token in right if token != end])
         answer = self._format.answer.join([part.predicted for part in parts])
+        if self._stop:
+            answer = answer.partition(self._stop)[0]
         return Prediction(
             self._spelled(field_texts(self._format, _row(batch, row))), answer, probability, parts, steps, target
         )
+
+    def _is_stopped(self, texts: Sequence[str]) -> bool:
+        return self._stop in self._format.answer.join(texts)
 
     def _continued(self, batch: Batch, choose: Choose | None) -> list[Prediction]:
         ((name, prompt),) = batch.fields.items()

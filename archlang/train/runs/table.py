@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archlang.disk.limits import LARGEST_INTEGER
-from archlang.plan.measures import RUN, group_value
+from archlang.plan.measures import RUN
 from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import has, read_record, read_results, read_timings
+from archlang.train.record.reading import has, is_in_use, read_record, read_results, read_timings
 from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
 from archlang.train.record.summaries import run_costs
+from archlang.train.runs.evaluation import measure
 from archlang.train.runs.points import Point, folder_name
 from archlang.train.trainer import SAVED_EVERY, Interval
 
@@ -90,6 +91,8 @@ class CellResult:
     """the title of the point with the best mean, if the cell shows the best of several"""
     other_runs_missing: int = 0
     """the runs of the other points that are not done"""
+    is_running: bool = False
+    """whether another process trains one of the missing seeds"""
 
 
 @dataclass(frozen=True)
@@ -100,22 +103,22 @@ class FinishedRun:
     folder: Path
 
     @staticmethod
-    def read(folder: Path) -> FinishedRun | RunError | None:
-        """Reads the results of a run; None if it is not done, or why they cannot be read."""
+    def read(folder: Path) -> FinishedRun | RunError | bool:
+        """Reads the results of a run; if it is not done, whether it is running; or why they cannot be read."""
         try:
             results = read_results(folder)
+            return is_in_use(folder) if results is None else FinishedRun(results, folder)
         except RunError as error:
             return error
-        return None if results is None else FinishedRun(results, folder)
 
-    def value(self, column: TableColumn) -> float | None:
-        """Returns the value of a column; None if it was not measured."""
+    def value(self, column: TableColumn) -> tuple[float | None, bool]:
+        """Returns the value of a column, None if it was not measured, and whether its split has no such samples."""
         split, _, metric = column.metric.partition(".")
         if split != RUN:
-            return column_value(self.results, column)
+            return measure(self.results, column.metric, column.index, column.groups)
         costs = run_costs(read_timings(self.folder))
         memory = costs.get("memory")
-        return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20  # MiB
+        return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20, False  # MiB
 
 
 @dataclass(frozen=True)
@@ -150,9 +153,7 @@ class TableRuns:
 
     def cell_results(self) -> tuple[CellResult, ...]:
         """Returns every cell, row by row, with the values of the runs that are done and can be read."""
-        results: dict[int, FinishedRun | RunError | None] = {}
-        for plan in self.plan.plans:
-            results[id(plan)] = FinishedRun.read(self.run_folder(plan))
+        results = {id(plan): FinishedRun.read(self.run_folder(plan)) for plan in self.plan.plans}
         return tuple(
             _average(cell, [_result(averaged, results) for averaged in cell.averaged])
             if cell.averaged
@@ -165,7 +166,7 @@ class TableRuns:
         return time_spent(dict.fromkeys(map(self.run_folder, self.plan.plans)))
 
 
-def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | None]) -> CellResult:
+def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | bool]) -> CellResult:
     if cell.options:
         return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
     return _cell_result(cell, cell.plans, results)
@@ -176,31 +177,32 @@ def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
     values = {seed: sum(part.values[seed] for part in parts) / len(parts) for seed in sorted(seeds)}
     missing = sorted({seed for part in parts for seed in part.missing})
     damaged = {seed: reason for part in parts for seed, reason in part.damaged.items()}
-    return CellResult(cell, values, tuple(missing), damaged, any(part.has_no_group for part in parts))
+    has_no_group, is_running = any(part.has_no_group for part in parts), any(part.is_running for part in parts)
+    return CellResult(cell, values, tuple(missing), damaged, has_no_group, is_running=is_running)
 
 
 def _cell_result(
-    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | None], option: str = ""
+    cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | bool], option: str = ""
 ) -> CellResult:
     values, missing, damaged = {}, [], {}
-    has_no_group = False
+    has_no_group = is_running = False
     for plan in plans:
         run_results = results[id(plan)]
         if isinstance(run_results, RunError):
             damaged[plan.seed] = run_results.message
-        elif run_results is None:
+        elif isinstance(run_results, bool):
             missing.append(plan.seed)
+            is_running |= run_results
         else:
             try:
-                value = run_results.value(cell.column)
+                value, lacks_group = run_results.value(cell.column)
             except RunError as error:
                 damaged[plan.seed] = error.message
                 continue
+            has_no_group |= lacks_group
             if value is not None:
                 values[plan.seed] = value
-            elif cell.column.has_groups:
-                has_no_group |= run_results.value(replace(cell.column, index=None, groups={})) is not None
-    return CellResult(cell, values, tuple(missing), damaged, has_no_group, option)
+    return CellResult(cell, values, tuple(missing), damaged, has_no_group, option, is_running=is_running)
 
 
 def _best(options: Sequence[CellResult]) -> CellResult:
@@ -214,13 +216,5 @@ def _best(options: Sequence[CellResult]) -> CellResult:
     best = max(options, key=rank_of_mean)
     title = best.option if rank_of_mean(best) > -math.inf else ""
     missing = sum(len(option.missing) for option in options if option is not best)
-    return replace(best, option=title, other_runs_missing=missing)
-
-
-def column_value(results: Results, column: TableColumn) -> float | None:
-    """Returns a column's value from the results of a run; None if it was not measured."""
-    split, _, metric = column.metric.partition(".")
-    groups = {name: group_value(value, results.group_names.get(name, ())) for name, value in column.groups.items()}
-    if column.index is not None:
-        groups[results.breakdown] = column.index
-    return results.value(split, metric, groups)
+    is_running = any(option.is_running for option in options)
+    return replace(best, option=title, other_runs_missing=missing, is_running=is_running)

@@ -28,18 +28,21 @@ from archlang.train.devices import (
     explaining_out_of_memory,
     leaving_process_group,
     make_fabric,
+    require_device,
 )
-from archlang.train.memory import Memory, size, training_memory
+from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import open_trackers
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import Record, recorded_threads
-from archlang.train.refusals import is_elementwise, require_trainable
+from archlang.train.refusals import is_elementwise, uses_every_weight
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.progress import ProgressDisplay
+from archlang.train.runs.start import Start
 from archlang.train.settings import Settings
-from archlang.train.stacked import WEIGHTS_APART, StackedStep, StackingWarning
+from archlang.train.stacked import WEIGHTS_APART, StackedStep
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import SAVED_EVERY, CannotStack, Interval, NoProgress, Trainer, Watcher, train_all
@@ -57,7 +60,7 @@ def train(
     track: Sequence[str] = (),
     compiled: bool = False,
     graphs: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     shard: bool = False,
     save: Interval = SAVED_EVERY,
     console: Terminal | None = None,
@@ -69,19 +72,19 @@ def train(
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
     services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, the steps of
-    loops keep their states only, and are computed again in the backward pass; with `shard`, each of several processes
-    holds a share of the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation,
-    and the steps or the time of `save`. A run that is stopped before its end needs only some of the `splits` of its
-    task.
+    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, loops keep their states only, and
+    the backward pass computes so many steps together again; with `shard`, each of several processes holds a share of
+    the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or
+    the time of `save`. A run that is stopped before its end needs only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
-    require_trainable(plan.train, precision, devices * nodes, shard=shard, graphs=graphs, remat=remat)
-    fabric = make_fabric(device, precision, devices, nodes, sharded=shard)
+    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=bool(remat))
+    leaves_weights_out = not uses_every_weight(plan.graph)
+    fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
     record = Record(folder)
     resumes = record.check(plan, precision)
     if devices * nodes > 1:
@@ -100,19 +103,22 @@ def train(
         require_memory(plan, fabric.device, devices, nodes, sharded=shard)
         loaded = _load_data(plan, settings, task, console, splits)
         data = describe_data(loaded)
+        start = Start(settings, record.folder)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, remat=remat, sharded=shard, save=save,
+            compiled=compiled, remat=remat, sharded=shard, save=save, prepare=start.prepare,
         )  # fmt: skip
-        step = CudaGraphStep(trainer, make_capture(trainer.module, fabric.device)) if graphs else EagerStep(trainer)
+        step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
-            record.begin(plan, precision, data, input_format, fabric.device, track)
+            record.begin(plan, precision, data, input_format, fabric.device, track, start.record)
         fabric.barrier()
         record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with stop.listening():
             if trainer.resume() and console is not None:
                 console.print(f"resuming at step {trainer.progress.step}")
+            elif console is not None and (text := start.describe()):
+                console.print(text)
             with display.showing(trainer.total, trainer.progress.step) if display else nullcontext():
                 train_all([trainer], step, stop)
             result = conclude(plan, trainer, data, stop, console)
@@ -156,7 +162,7 @@ def require_memory(
     nodes: int = 1,
     *,
     sharded: bool = False,
-    remat: bool = False,
+    remat: Remat = 0,
     length: int | None = None,
 ) -> Memory:
     """Returns what training needs on each device, with the activations of samples of `length`, or without activations.
@@ -211,7 +217,9 @@ def train_together(
         RunError: none of the runs can begin or resume.
         TaskError: the task cannot be made."""
     stop = stop or Stop()
-    ends = _train_stacked(plans, folders, device, precision, save, stop)
+    settings = Settings(plans[0].train.statics)
+    begins_elsewhere = settings.weights or settings.frozen  # each module alone is prepared
+    ends = {} if begins_elsewhere else _train_stacked(plans, folders, device, precision, save, stop)
     for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
         if index not in ends:
             try:
@@ -228,7 +236,7 @@ def _train_stacked(
     begin."""
     first = plans[0]
     settings, task = make_settings(first)
-    fabric = make_fabric(device, precision)
+    fabric = make_fabric(require_device(first, device, precision), precision)
     require_memory(first, fabric.device)
     loaded = _load_data(first, settings, task)
     data = describe_data(loaded)
@@ -261,7 +269,7 @@ def _train_stacked(
                     train_all(group, stacked, stop)
             except CannotStack as error:
                 message = f"`{first.model}` cannot train together: {error}; its seeds train one after another"
-                warnings.warn(message, StackingWarning, stacklevel=3)
+                warnings.warn(message, RunWarning, stacklevel=3)
                 return ends
             for index, run in runs.items():
                 try:

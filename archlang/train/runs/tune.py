@@ -17,8 +17,8 @@ from archlang.plan.search import SearchPlan
 from archlang.syntax.printer import one_line
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, rank
 from archlang.train.record import mistakes
-from archlang.train.record.mistakes import FolderInUse, RunError, disk_errors_as
-from archlang.train.record.reading import LOCK, has, read_metrics, read_results
+from archlang.train.record.mistakes import RunError, disk_errors_as
+from archlang.train.record.reading import LOCK, has, is_in_use, read_metrics, read_results
 from archlang.train.record.schemas import RESULTS, EvaluationMetrics
 from archlang.train.runs.engines import Engine
 from archlang.train.runs.mistakes import other_study, searched, study_fails
@@ -162,7 +162,8 @@ class Tuning:
                 continue
             if point_result.stopped:
                 continue  # The study keeps it as running; reopening the study resumes it.
-            if point_result.is_elsewhere:  # as a job of SLURM whose search was killed
+            if point_result.is_elsewhere or point_result.is_of_machine:
+                # As a job of SLURM whose search was killed, or a run whose process was: the next search resumes it.
                 yield self._trial(trial, None, folder), point_result
                 continue
             try:
@@ -231,21 +232,17 @@ class Tuning:
         with self._explaining_storage():
             ended = self._study.get_trials(deepcopy=False, states=(self._states.COMPLETE, self._states.PRUNED))
         trials = [self._trial(trial, trial.value, pruned=trial.state == self._states.PRUNED) for trial in ended]
-        values = {
-            trial.number: -math.inf if trial.value is None else rank(self.metric, trial.value) for trial in trials
-        }
-        return sorted(trials, key=lambda trial: (trial.pruned, -values[trial.number]))
+
+        def order(trial: Trial) -> tuple[bool, float]:
+            return trial.pruned, math.inf if trial.value is None else -rank(self.metric, trial.value)
+
+        return sorted(trials, key=order)
 
     def unfinished(self) -> tuple[list[Trial], bool]:
         """Returns the trials that have not ended, and whether another process runs them now; otherwise they have been
         interrupted, and resume with the next search."""
-        try:
-            with self._locked():
-                is_searched = False
-        except FolderInUse:
-            is_searched = True
         trials = self._study.get_trials(deepcopy=False, states=(self._states.RUNNING,))
-        return [self._trial(trial, None) for trial in trials], is_searched
+        return [self._trial(trial, None) for trial in trials], is_in_use(self.folder)
 
     def _trial(self, trial: Any, value: float | None, folder: Path | None = None, pruned: bool = False) -> Trial:
         return Trial(trial.number, dict(trial.params), self.search.written(trial.params), value, folder, pruned)

@@ -52,6 +52,21 @@ DECODERS = {
     "attention to the nearest, normalised": "z = y + geometric_attention[2, causal = true, normalised = true](y)",
     "cross attention to the nearest": "z = y + geometric_attention[2](y, memory)",
     "absolute positions": "z = absolute_positions(y)",
+    "reductions of the positions so far": "z = cumulative_sum(y) + cumulative_max(y) + cumulative_logsumexp(y)",
+    "states at computed places":
+        "z = gather[causal = true](y, 2 * sigmoid(linear[1](y)) * indices(y)) + gather(memory, indices(y) - 1)",
+    "patches that have ended": "p = linear[d](patches[2](y))\n"
+        "repeat 2 { p <- norm(p + attention[2, causal = true](p)) }\n"
+        "z = y + hold[2](p, y)",
+    "several positions for each":
+        "z = every[2](gru_from_zero[d](interleave[2](linear[2 * d](y)))) + hold[3](every[3](y), y)",
+    "a scan over patches": "m = learned[2, d]()\np = scan c in chunks[2](every[2](y)) carry m {\n"
+        "e = c + attention[1](c, m)\nm <- norm(m + attention[1](m, c))\nemit e + attention[1, causal = true](c) }\n"
+        "q = scan v after b[2] in interleave[2](concat(y, y)) { emit v + sum(b) }\nz = hold[2](p, y) + every[2](q)",
+    "convolutions": "v = convolve[d, width = 3, dilation = 2, groups = 2, causal = true](y)\n"
+        "w = v + hold[2](convolve[d, width = 3, stride = 2, causal = true](y), y)\nz = norm(w)",
+    "reductions of rows":
+        "s = scores(y, y)\nz = y * max_keys[causal = true](s) + logsumexp_keys[causal = true](s)",
     "rotary positions": "z = rotary_positions[1, scaling = yarn, factor = 2.0, trained = 9](y)",
     "rotary positions at computed ones": "z = rotary_positions_at[1](y, cumulative_sum(sigmoid(linear[1](y))))",
     "LSTM": "z = lstm[d, layers = 2](y)",
@@ -143,6 +158,9 @@ DECODERS = {
         "s <- norm(s + attention[2](s, c))\nemit c }",
     "a state that grows": "s = constant[0, d]()\nz = scan v in y carry s growing {\n"
         "a = norm(v + mean(s))\ns <- append(s, expand(a))\nemit a }",
+    "states that grow together": "k = constant[0, d]()\nu = constant[0, d]()\nz = scan v in y carry k and u growing {\n"
+        "k <- append(k, expand(v))\nu <- append(u, expand(linear[d](v)))\n"
+        "emit sum(softmax_positions(sum_features(k * v)) * u) }",
     "states that grow from padding and by chunks": "s = constant[1, d]()\nw = scan v in y carry memory growing {\n"
         "a = norm(v + mean(memory))\nmemory <- append(memory, expand(a))\nemit a }\n"
         "z = scan c in chunks[3](w) carry s growing {\n"

@@ -7,6 +7,7 @@ from torch.func import functional_call, vmap
 
 from archlang.backend import Architecture, halting_loops
 from archlang.backend.runtime.stacking import in_any_model, in_one_batch, stacked_models
+from tests.backend.runtime.test_compaction import rows_of_steps
 from tests.closeness import close
 from tests.conftest import Compiled
 
@@ -90,15 +91,14 @@ def test_a_loop_ends_when_the_samples_of_all_models_have_halted(compiled: Compil
             output = loop.block.get_submodule("output")
             output.get_parameter("weight").data.zero_()
             output.get_parameter("bias").data.fill_(bias)
-    steps: list[int] = []
+    rows = [rows_of_steps(loop) for model in models for loop in halting_loops(model)]
     for model in models:
         model(tokens[0], lengths=lengths[0])
-        steps.extend(loop.computed for loop in halting_loops(model))
-    (loop,) = halting_loops(models[0])
-    loop.computed = 0
+    steps = [len(own_rows) for own_rows in rows]
+    rows[0].clear()
     run_stacked(models, tokens, lengths)
     assert steps[0] > steps[1]
-    assert loop.computed == max(steps)
+    assert len(rows[0]) == max(steps)
 
 
 def test_a_mark_in_any_model_is_read_by_all() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.export.plain.file import _weights, plain_text
+from archlang.export.plain.file import plain_text, plain_weights
 from tests.shipped_models import shipped_batch
 
 # (samples, positions, whether there are lengths)
@@ -60,7 +60,7 @@ def write(module: Architecture, name: str, folder: Path) -> None:
     """Writes the plain file of a module in double precision, its weights, and what it computes."""
     module = module.double().eval()
     (folder / f"plain_{name}.py").write_text(plain_text(module), encoding="utf-8")
-    torch.save(_weights(module), folder / f"plain_{name}.pt")
+    torch.save(plain_weights(module), folder / f"plain_{name}.pt")
     cases = [_case(module, *case, with_gradients=index == 1) for index, case in enumerate(CASES)]
     torch.save(cases, folder / f"plain_{name}_cases.pt")
 

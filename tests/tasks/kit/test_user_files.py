@@ -42,7 +42,7 @@ def zstd() -> Any:  # Any: a module
     return pytest.importorskip(ZSTD, reason="the extra `zstd` is not installed")
 
 
-TABLE = {"x": [None, 1.5], "text": ["what a day", "no"], "label": ["good", "bad"]}
+TABLE: dict[str, list[object]] = {"x": [None, 1.5], "text": ["what a day", "no"], "label": ["good", "bad"]}
 
 
 def own(path: Path | str, **others: str) -> File:
@@ -123,7 +123,6 @@ def test_each_split_may_have_its_own_file(tmp_path: Path) -> None:
         ("a.tsv", "", 1, "the file is empty"),
         ("a.tsv", "text\ttext\tlabel\na\tb\tc\n", 1, "several columns `text`"),
         ("a.tsv", "text\tlabel\tsplit\tsplit\na\tb\ttrain\ttest\n", 1, "several columns `split`"),
-        ("a.jsonl", '{"text": "a", "label": "b", "text": "c"}\n', 1, "each name once"),
         ("a.jsonl", '{"text": "a", "label": NaN}\n', 1, "expected a JSON object"),
         ("a.tsv", "text\tlabel\n", 1, "expected a line of data"),
         ("a.tsv", "texts\tlabel\na\tb\n", 1, "there is no column `text`"),
@@ -180,6 +179,25 @@ def test_a_folder_has_files_of_one_form_and_all_or_none_with_splits(tmp_path: Pa
     (tmp_path / "c" / "b.csv").symlink_to(second)
     with pytest.raises(TaskError, match=r"c/b\.csv is a link that leads out of \S*/c"):
         read(tmp_path / "c")
+
+
+@pytest.mark.parametrize("by_package", [False, True])
+def test_a_folder_that_datasets_has_saved_is_a_table(tmp_path: Path, by_package: bool) -> None:
+    saved = tmp_path / "saved"
+    if by_package:
+        datasets = pytest.importorskip("datasets", reason="the package datasets is not installed")
+        rows = datasets.Dataset.from_dict({name: cells[::-1] for name, cells in TABLE.items()}).select([1, 0])
+        datasets.DatasetDict({"train": rows}).save_to_disk(saved, num_shards={"train": 2})
+    else:
+        (saved / "train").mkdir(parents=True)
+        for row, name in enumerate(("data-00000-of-00002.arrow", "data-00001-of-00002.arrow")):
+            part = binary("stream", {column: cells[row : row + 1] for column, cells in TABLE.items()})
+            put(saved / "train", name, part)
+        for file in ("train/dataset_info.json", "train/state.json", "dataset_dict.json"):
+            put(saved, file, "{}")
+    assert cells(own(saved / "train"), "train") == EXPECTED
+    with pytest.raises(TaskError, match=r"saved has several data sets of the package datasets: .*saved/validation"):
+        read(saved)
 
 
 def test_a_check_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,8 @@ from torch import nn
 
 from archlang.disk.folder import Folder
 from archlang.train.record import checkpoint
-from archlang.train.record.checkpoint import Checkpoints, CheckpointWarning, load_state
-from archlang.train.record.mistakes import RunError, RunMachineError
+from archlang.train.record.checkpoint import Checkpoints, load_state
+from archlang.train.record.mistakes import RunError, RunMachineError, RunWarning
 from archlang.train.record.schemas import CheckpointState, EvaluationMetrics
 
 
@@ -96,7 +96,7 @@ def test_damage_is_detected_and_the_previous_checkpoint_is_used(
     path = checkpoints.folder / "step-00000002" / name
     content = path.read_bytes()
     path.unlink() if is_missing else path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.warns(CheckpointWarning, match=r"step-00000002(/\S+)? is damaged"):
+    with pytest.warns(RunWarning, match=r"step-00000002(/\S+)? is damaged"):
         checkpoint = checkpoints.latest()
     assert checkpoint is not None
     assert checkpoint.step == 1

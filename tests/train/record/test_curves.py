@@ -10,7 +10,7 @@ import pytest
 
 from archlang.errors import ErrorWithRemedy
 from archlang.plan.from_file import plan_recipe
-from archlang.train.record.curves import TrackerWarning
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import training
 
 Calls = list[tuple[str, tuple[Any, ...], dict[str, Any]]]
@@ -75,7 +75,7 @@ def test_a_tracker_that_fails_causes_one_warning_and_the_run_continues(
         raise ConnectionError("no net")
 
     monkeypatch.setattr(sys.modules["wandb"], "log", fail)
-    with pytest.warns(TrackerWarning, match="no net") as warnings:
+    with pytest.warns(RunWarning, match="no net") as warnings:
         train(program, tmp_path / "run", "wandb")
     assert len(warnings) == 1
     assert (tmp_path / "run" / "results.json").exists()

@@ -15,10 +15,10 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.task import Kind
 from archlang.train.record import run_folder
-from archlang.train.record.curves import Curves, TrackerWarning
-from archlang.train.record.mistakes import RunError
+from archlang.train.record.curves import Curves
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.record.reading import read_plan
-from archlang.train.record.run_folder import Record, RecordWarning, this_process, with_resumption
+from archlang.train.record.run_folder import Record, this_process, with_resumption
 from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics
 from archlang.train.record.summaries import summarize
 from archlang.train.runs import evaluation, training
@@ -188,7 +188,7 @@ def test_lines_after_a_checkpoint_are_truncated(point: Plan, tmp_path: Path) -> 
 def test_lost_lines_cause_a_warning(point: Plan, tmp_path: Path) -> None:
     record = begin(tmp_path / "run", point)
     record.append("metrics.jsonl", step(1))
-    with pytest.warns(RecordWarning, match="has lost lines"):
+    with pytest.warns(RunWarning, match="has lost lines"):
         record.truncate({"metrics.jsonl": 1000})
     record.close()
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == LINE
@@ -210,7 +210,7 @@ def test_a_run_continues_without_curves_and_none_are_written_through_a_link(is_l
     else:
         (tmp_path / "curves").write_text("in the way")
     curves = Curves(tmp_path / "curves")
-    with pytest.warns(TrackerWarning, match="curves is a link" if is_link else "no further points"):
+    with pytest.warns(RunWarning, match="curves is a link" if is_link else "no further points"):
         curves.add(1, {"loss": 1.0})
     curves.add(2, {"loss": 1.0})
     curves.close()
@@ -226,7 +226,7 @@ def test_curves_on_a_full_disk_end_with_a_warning_and_no_traceback(
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
-        with pytest.warns(TrackerWarning, match="no further points"):
+        with pytest.warns(RunWarning, match="no further points"):
             curves.add(2, {"loss": 1.0})
         curves.close()
     finally:
@@ -350,7 +350,7 @@ def test_a_run_of_an_earlier_version_resumes_and_is_read(tmp_path: Path) -> None
     before = (folder / "metrics.jsonl").read_text()
     plan, precision = read_plan(folder)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RecordWarning)  # of another torch, Python or machine
+        warnings.simplefilter("ignore", RunWarning)  # of another torch, Python or machine
         result = training.train(plan, folder, device="cpu", precision=precision)
     assert (result.step, result.stopped) == (40, False)
     assert (folder / "metrics.jsonl").read_text().startswith(before)
@@ -396,7 +396,7 @@ def test_resuming_with_another_torch_is_said_once_and_shown(
     training.train(plan_recipe(program), folder, device="cpu", stop=StopAfter(12))
     begun = json.loads((folder / "versions.json").read_text())
     monkeypatch.setattr(run_folder, "this_process", lambda device: NOW.model_copy(update={"torch": "9.9"}))
-    with pytest.warns(RecordWarning, match=r"resumes with torch 9\.9 instead of") as caught:
+    with pytest.warns(RunWarning, match=r"resumes with torch 9\.9 instead of") as caught:
         train(folder)
     assert len(caught) == 1
     recorded = json.loads((folder / "versions.json").read_text())

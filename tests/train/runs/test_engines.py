@@ -3,9 +3,7 @@
 import importlib.util
 import multiprocessing
 import os
-import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -128,56 +126,25 @@ def test_a_point_of_two_devices_resumes_when_one_of_its_processes_dies(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dies", [False, True])
-def test_a_point_of_two_devices_stops_with_a_checkpoint_or_names_a_process_that_dies(
-    dies: bool, program: Path, points: tuple[Point, ...]
-) -> None:
+def test_a_point_of_two_devices_stops_with_a_checkpoint(program: Path, points: tuple[Point, ...]) -> None:
     point = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "10000000"}), devices=2)
     stop = Stop()
 
-    def act() -> None:
+    def ask() -> None:
         wait_for(point.folder / "metrics.jsonl")
-        if dies:
-            multiprocessing.active_children()[0].kill()
-        else:
-            stop.asked = True
+        stop.asked = True
 
-    actor = threading.Thread(target=act)
+    actor = threading.Thread(target=ask)
     actor.start()
     result = run_point(point, stop)
     actor.join()
-    assert (result.stopped, result.is_of_machine) == (not dies, dies)
-    assert bool(re.match(r"process [01] of 2 died \(killed by SIGKILL\)|another process", result.error)) == dies
-    assert dies or list((point.folder / "checkpoints").iterdir())
+    assert (result.stopped, result.is_of_machine, result.error) == (True, False, "")
+    assert list((point.folder / "checkpoints").iterdir())
     assert not multiprocessing.active_children()
 
 
 def children(process: int) -> list[int]:
     return [int(text) for text in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-@pytest.mark.slow
-@installed("submitit")
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_job_at_its_time_limit_is_saved_and_queued_again(
-    program: Path, points: tuple[Point, ...], tmp_path: Path
-) -> None:
-    longer = replace(points[0], plan=plan_recipe(program, sets={"train.steps": "1500"}))
-
-    def reach_time_limit() -> None:
-        wait_for(longer.folder / "checkpoints" / "step-00000150")
-        for controller in children(os.getpid()):
-            for task in children(controller):
-                os.kill(task, signal.SIGUSR2)
-
-    watcher = threading.Thread(target=reach_time_limit)
-    watcher.start()
-    (result,) = make_engine("slurm", 1, {"cluster": "local"}).run([longer], lambda: False)
-    watcher.join()
-    assert (result.error, result.stopped) == ("", False)
-    (log,) = (longer.folder.parent / ".jobs").glob("*_0_log.err")
-    assert "this job is timed-out" in log.read_text()
-    assert_equals_solo_run(longer, tmp_path)
 
 
 def test_the_time_of_a_point_that_waits_in_a_queue_begins_when_it_runs(points: tuple[Point, ...]) -> None:
@@ -269,26 +236,6 @@ def test_another_engine_resumes_runs(
         assert_equals_solo_run(point, tmp_path)
 
 
-@pytest.mark.slow
-@installed("ray")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
-    number: signal.Signals, program: Path, tmp_path: Path
-) -> None:
-    sets = ("--set", "train.steps=10000000")
-    options = ("--engine", "ray", "--workers", "1", *sets, "--out", str(tmp_path / "table"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "archlang", "table", str(program), *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not list((tmp_path / "table").glob("*/metrics.jsonl")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(number)
-    assert process.wait(60) == 128 + number
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -298,6 +245,8 @@ def test_a_table_under_ray_that_is_stopped_exits_with_the_code_of_its_signal(
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
         pytest.param("slurm", {"points": "0"}, "points", marks=installed("submitit")),
+        pytest.param("slurm", {"nodes": "two"}, "nodes", marks=installed("submitit")),
+        pytest.param("slurm", {"cluster": "local", "nodes": "2"}, "nodes", marks=installed("submitit")),
     ],
 )
 def test_an_unknown_engine_or_option_is_named(

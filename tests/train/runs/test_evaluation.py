@@ -9,13 +9,15 @@ import pytest
 from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.metrics import Tally
 from archlang.train.record.mistakes import RunError
-from archlang.train.runs.evaluation import compare, explaining_stored_model
+from archlang.train.record.schemas import Results
+from archlang.train.runs.evaluation import explaining_stored_model, measured_claims
 from archlang.train.score import Score
 
 # Four items: right, right, wrong, right.
 TALLIES = {"accuracy": Tally(np.array([1, 1, 0, 1]), np.ones(4, dtype=np.int64))}
 GROUPS = {"length": np.array([5, 5, 6, 6]), "ignore": np.array([10, 98, 10, 98])}
-SPLITS = {"test": Score("test", 0.5, TALLIES, GROUPS, 4).result()}
+SPLIT = Score("test", 0.5, TALLIES, GROUPS, 4).result()
+RESULTS = Results(best_step=1, breakdown="length", splits={"test": SPLIT})
 
 
 @pytest.mark.parametrize(
@@ -40,12 +42,12 @@ SPLITS = {"test": Score("test", 0.5, TALLIES, GROUPS, 4).result()}
 def test_a_claim_finds_its_measurement_or_says_why_there_is_none(claim: str, measured: str, program: Path) -> None:
     text = program.read_text()
     program.write_text(text[: text.index("claim")] + f'claim {claim} from "nobody"\n}}\n')
-    (comparison,) = compare(plan_recipe(program), SPLITS, "length", {})
+    (comparison,) = measured_claims(plan_recipe(program), RESULTS)
     assert comparison.measured_text == measured
 
 
 def test_a_claim_reads_as_the_recipe_writes_it(program: Path) -> None:
-    of_split, of_group = compare(plan_recipe(program), SPLITS, "length", {})
+    of_split, of_group = measured_claims(plan_recipe(program), RESULTS)
     assert (of_split.metric, of_group.metric) == ("test.accuracy", "test.accuracy[5]")
     assert of_split.deviation == 0.02
 

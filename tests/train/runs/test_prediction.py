@@ -1,8 +1,18 @@
 """Predictions: whether an answer is right, and sizes that are refused."""
 
-import pytest
+from pathlib import Path
 
-from archlang.train.runs.prediction import Answer, Prediction
+import pytest
+import torch
+
+import archlang
+from archlang.backend.architecture import Architecture
+from archlang.backend.decode.sampling import Sampling
+from archlang.tasks.kit.task import Kind
+from archlang.tasks.text import Text
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs.inputs import InputFormat
+from archlang.train.runs.prediction import Answer, Prediction, likelihoods, predict_inputs
 
 
 def written(answer: str, target: str) -> Prediction:
@@ -23,3 +33,57 @@ def test_a_written_answer_is_right_if_it_is_the_whole_target(answer: str, target
 def test_spans_of_equal_words_are_compared_by_their_places() -> None:
     parts = (Answer("begins at", "1", 0.5, "4"), Answer("ends at", "1", 0.5, "4"))
     assert Prediction({"x": "a b a b b"}, "b", 0.25, parts, None, "b").right is False
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> tuple[Architecture, InputFormat]:
+    """A language model of characters that is not trained, and what it reads."""
+    (tmp_path / "a.txt").write_text("so much depends upon a red wheel")
+    (tmp_path / "page.arch").write_text(
+        "model page(x: tokens[n]) -> logits[n, vocab] {\n"
+        "    return linear[vocab](embed[8](x) + shift(embed[8](x)))\n}\n"
+    )
+    torch.manual_seed(0)
+    module = archlang.load(tmp_path / "page.arch", "page", vocab=20)
+    task = Text(path=str(tmp_path / "a.txt"), by="characters", words=17)
+    return module, InputFormat.of(task, module, {"train": task.generate("train", 0)})
+
+
+CPU = torch.device("cpu")
+
+
+def test_an_answer_is_cut_before_a_text(writer: tuple[Architecture, InputFormat]) -> None:
+    def written(stop: str = "") -> Prediction:
+        (prediction,) = predict_inputs(*writer, ["so"], CPU, length=30, sampling=Sampling(seed=3), stop=stop)
+        return prediction
+
+    whole = written()
+    assert whole.probability is not None
+    for stop in (whole.answer[3:5], whole.answer[-1], whole.answer[0]):
+        cut = written(stop)
+        assert cut.answer == whole.answer.partition(stop)[0]
+        assert cut.parts == whole.parts[: len(cut.parts)]
+        assert stop in "".join(part.predicted for part in cut.parts)
+        assert stop not in "".join(part.predicted for part in cut.parts[:-1])
+    assert written("never written").answer == whole.answer
+
+
+def test_a_likelihood_is_the_product_of_the_probabilities_of_the_next_tokens(
+    writer: tuple[Architecture, InputFormat],
+) -> None:
+    module, input_format = writer
+    (greedy,) = predict_inputs(*writer, ["so"], CPU, length=3)
+    texts = [("so", " much depends"), ("", "upon"), ("so", greedy.answer), ("a red wheel", "s")]
+    results = likelihoods(*writer, texts, CPU, batch=2)
+    for (prompt, continuation), result in zip(texts, results, strict=True):
+        tokens = input_format.fields[0].encode(prompt + continuation).tolist()
+        chances = module(torch.tensor([tokens[:-1]]))[0].log_softmax(-1).detach()
+        own = [(float(row[token]), int(row.argmax()) == token) for row, token in zip(chances, tokens[1:], strict=True)]
+        logarithms, likeliest = zip(*own[len(prompt) :], strict=True)
+        assert result.logarithm == pytest.approx(sum(logarithms), rel=1e-5)
+        assert result[1:] == (len(continuation), all(likeliest))
+    assert results[2].is_likeliest
+    with pytest.raises(RunError, match="text 1: the input has no tokens"):
+        likelihoods(*writer, [("a", "b"), ("a", "")], CPU)
+    with pytest.raises(RunError, match="predicts no next tokens"):
+        likelihoods(module, input_format.model_copy(update={"kind": Kind.TAGGING}), texts, CPU)

@@ -13,7 +13,7 @@ from archlang.train.record.reading import Timing
 from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
-from archlang.train.runs.table import TableRuns, TimeSpent, column_value, time_spent
+from archlang.train.runs.table import FinishedRun, TableRuns, TimeSpent, time_spent
 from archlang.types.statics import Symbol
 
 RESULTS = Results(
@@ -53,7 +53,7 @@ RESULTS = Results(
     ],
 )
 def test_a_column_reads_a_metric_a_group_a_joint_group_or_the_loss(column: TableColumn, value: float | None) -> None:
-    assert column_value(RESULTS, column) == value
+    assert FinishedRun(RESULTS, Path()).value(column)[0] == value
 
 
 def test_a_table_shows_the_seconds_and_the_memory_of_runs(program: Path, tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def run_folder(folder: Path, done: bool = True, **software: object) -> Path:
 
 def test_a_run_has_the_seconds_of_its_training_steps_and_its_largest_memory() -> None:
     timings = [
-        StepTiming(step=10, time=0.0, steps_per_second=5.0, spared=None, memory=2**20),
-        StepTiming(step=40, time=90.0, steps_per_second=10.0, spared=None, memory=3 * 2**20),
+        StepTiming(step=10, time=0.0, steps_per_second=5.0, memory=2**20),
+        StepTiming(step=40, time=90.0, steps_per_second=10.0, memory=3 * 2**20),
     ]
     assert run_costs(timings) == {"seconds_of_steps": 2.0 + 3.0, "memory": 3 * 2**20}
     assert run_costs([]) == {}
@@ -186,12 +186,12 @@ def test_a_run_has_the_seconds_of_its_training_steps_and_its_largest_memory() ->
 def test_the_costs_of_a_run_are_sums_of_seconds_and_means_over_the_time_of_the_steps() -> None:
     timings: list[Timing] = [
         StepTiming(
-            step=10, time=0.0, steps_per_second=5.0, spared=None, tokens_per_second=50.0, flops_per_second=1e9,
+            step=10, time=0.0, steps_per_second=5.0, tokens_per_second=50.0, flops_per_second=1e9,
             peak_share=0.1, data_seconds=0.5,
         ),
         SavingTiming(step=10, saving=0.25), EvaluationTiming(step=10, split="valid", seconds=1.5),
         StepTiming(
-            step=40, time=90.0, steps_per_second=5.0, spared=None, tokens_per_second=10.0, flops_per_second=5e9,
+            step=40, time=90.0, steps_per_second=5.0, tokens_per_second=10.0, flops_per_second=5e9,
             peak_share=0.5, data_seconds=1.0,
         ),
         SavingTiming(step=40, saving=0.5),

@@ -23,9 +23,9 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.kit.metrics import Tally
 from archlang.train import score, trainer
 from archlang.train.record import checkpoint
-from archlang.train.record.checkpoint import Checkpoints, CheckpointWarning
-from archlang.train.record.mistakes import RunError, RunMachineError
-from archlang.train.record.run_folder import Record, RecordWarning
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.record.mistakes import RunError, RunMachineError, RunWarning
+from archlang.train.record.run_folder import Record
 from archlang.train.record.schemas import EvaluationMetrics, json_value
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
@@ -74,12 +74,8 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
 
 
 def test_steps_that_are_computed_again_do_not_change_a_run(program: Path, tmp_path: Path, finished_run: Path) -> None:
-    training.train(plan_recipe(program), tmp_path / "b", device="cpu", remat=True)
+    training.train(plan_recipe(program), tmp_path / "b", device="cpu", remat="auto")
     assert contents(tmp_path / "b") == contents(finished_run)
-    text = program.read_text().replace("repeat steps halting h by token_halt {", "if steps > 0 {")
-    program.write_text(text.replace(", ponder = 0.01", "").replace("h <- h +", "y = h +"))
-    with pytest.raises(RunError, match="`tiny` has no `stack` or `repeat`"):
-        training.train(plan_recipe(program), tmp_path / "c", device="cpu", remat=True)
 
 
 def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path, finished_run: Path) -> None:
@@ -257,7 +253,7 @@ def test_a_run_with_a_damaged_checkpoint_resumes_from_the_previous_one(
     train: Train, run: Path, finished_run: Path
 ) -> None:
     damage(run, 40)
-    with pytest.warns(CheckpointWarning, match="step-00000040 is damaged"):
+    with pytest.warns(RunWarning, match="step-00000040 is damaged"):
         train(run)
     assert contents(run) == contents(finished_run)
 
@@ -266,7 +262,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_an_error(train: Train, run: 
     for step in steps(run):
         damage(run, step)
     before = contents(run)
-    with pytest.warns(CheckpointWarning), pytest.raises(RunError, match="every checkpoint"):
+    with pytest.warns(RunWarning), pytest.raises(RunError, match="every checkpoint"):
         train(run)
     assert contents(run) == before
 
@@ -317,7 +313,7 @@ def test_a_killed_run_with_patience_ends_at_the_same_step(
 def test_a_damaged_best_checkpoint_is_replaced_with_a_warning(run: Path) -> None:
     best = json.loads((run / "results.json").read_text())["best_step"]
     damage(run, best)
-    with pytest.warns(CheckpointWarning, match="another checkpoint is used"):
+    with pytest.warns(RunWarning, match="another checkpoint is used"):
         outcome = evaluation.evaluate_run(run, device="cpu")
     assert outcome.step in set(steps(run)) - {best}
 
@@ -361,7 +357,6 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
     assert {line["step"] for line in saved} == {10, 20, 30, 40}
     assert len(timings) - len(saved) == len(lines(finished_run))
     of_steps = [line for line in timings if "steps_per_second" in line]
-    assert all(0 <= line["spared"] <= 1 for line in of_steps)
     # A batch has 8 samples, the last of an epoch fewer, and a sample has 4 to 6 tokens.
     assert max(line["samples_per_second"] / line["steps_per_second"] for line in of_steps) == pytest.approx(8)
     assert all(3.9 < line["tokens_per_second"] / line["samples_per_second"] < 6.1 for line in of_steps)
@@ -392,7 +387,7 @@ def test_changed_data_cause_a_warning(run: Path) -> None:
     data = json.loads((run / "data.json").read_text())
     data["test"]["sha256"] = "0"
     (run / "data.json").write_text(json.dumps(data))
-    with pytest.warns(RecordWarning, match="the test split is not the one"):
+    with pytest.warns(RunWarning, match="the test split is not the one"):
         evaluation.evaluate_run(run, device="cpu")
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import archlang
-from archlang.reports.html import render
 from archlang.reports.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.reports.inspection.inspect import Inspection
+from archlang.reports.pages import render
 from archlang.train.runs.prediction import Answer
 from archlang.train.runs.progress import TextTable
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from archlang.plan.plan import PublishedResult
-from archlang.reports.result_table import ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.reports.claims import ClaimVerdict, SeedStatistics, judge, paired_test
 
 
 def test_mean_median_and_deviation_are_those_of_the_sample() -> None:

@@ -1,0 +1,96 @@
+"""What a run begins with in place of new weights, and which of its weights stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from archlang.errors.names import plural
+from archlang.train.record import reading, schemas
+from archlang.train.record.checkpoint import Checkpoints
+from archlang.train.runs import mistakes
+from archlang.train.runs.evaluation import stored_weights
+from archlang.train.settings import Settings
+
+_LOADED = "loaded"
+_MOST_NAMES = 6
+
+
+class Start:
+    """Prepares the new module of a run: loads the weights of the setting `weights` where names and shapes agree, and
+    freezes those of the setting `frozen`. A run that has a checkpoint is only frozen, as `start.json` says."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.source, self._frozen = settings.weights, settings.frozen
+        self.record = (
+            reading.read_record(folder, schemas.START, schemas.StartRecord)
+            if reading.has(folder, schemas.START)
+            else None
+        )
+        self._has_checkpoint = bool(Checkpoints(folder / reading.CHECKPOINTS).steps())
+
+    def prepare(self, module: nn.Module) -> None:
+        """
+        Raises:
+            RunError: there are no such weights, none of them fits, they have changed, or no weight is left to train."""
+        if self.source and not (self.record and self._has_checkpoint):
+            self._load(module)
+        loaded = set(self.record.loaded) if self.record and _LOADED in self._frozen else ()
+        names = tuple(f".{name}." for name in self._frozen if name != _LOADED)
+        for name, weight in module.named_parameters():
+            if name in loaded or any(each in f".{name}." for each in names):
+                weight.requires_grad_(False)
+        if self._frozen and not any(weight.requires_grad for weight in module.parameters()):
+            raise mistakes.all_frozen(self._frozen)
+
+    def _load(self, module: nn.Module) -> None:
+        weights, own = _read(Path(self.source)), module.state_dict()
+        digest = _digest(weights)
+        if self.record is not None and self.record.sha256 != digest:
+            raise mistakes.other_weights(self.source)
+        loaded = {name for name, value in own.items() if name in weights and weights[name].shape == value.shape}
+        if not loaded:
+            raise mistakes.no_weight_fits(self.source, _some(weights), _some(own))
+        with torch.no_grad():
+            for name in loaded:
+                own[name].copy_(weights[name])
+        self.record = schemas.StartRecord(
+            source=self.source, sha256=digest, loaded=tuple(name for name in own if name in loaded),
+            new=tuple(name for name in own if name not in loaded),
+            unused=tuple(name for name in weights if name not in loaded),
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        """Returns what has been loaded, in words; empty if nothing has."""
+        if self.record is None:
+            return ""
+        text = f"begins with {plural(len(self.record.loaded), 'weight')} of {self.source}"
+        parts = {"new": self.record.new, "not used": self.record.unused}
+        return "; ".join([text, *(f"{what}: {_some(names)}" for what, names in parts.items() if names)])
+
+
+def _read(folder: Path) -> Mapping[str, Tensor]:
+    if not (reading.has(folder, schemas.RUN) or reading.is_earlier(folder)):
+        raise mistakes.no_weights_in(folder)
+    reading.require_intact(folder)
+    record = reading.read_record(folder, schemas.RUN, schemas.ModelRecord)
+    return stored_weights(folder, record, "best").weights
+
+
+def _digest(weights: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        digest.update(f"{name} {value.dtype} {list(value.shape)}\n".encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _some(names: Iterable[str]) -> str:
+    first = list(names)
+    return ", ".join(first[:_MOST_NAMES]) + (
+        f" and {len(first) - _MOST_NAMES} more" if len(first) > _MOST_NAMES else ""
+    )

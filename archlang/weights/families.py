@@ -1,0 +1,276 @@
+"""The families of models that have a page, and how the config and the weights of each correspond to it, both ways."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from archlang.api.saving import without_places
+from archlang.backend.architecture import Architecture
+from archlang.elaborate.signature_check import load_file
+from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.errors import ProgramError
+from archlang.graph.graph import Graph
+from archlang.graph.text import print_graph
+from archlang.plan.model_graphs import model_graph
+from archlang.plan.overrides import static_from_python, static_text
+from archlang.plan.statics import model_statics
+from archlang.resolve.resolve import Declaration, ResolvedFile
+from archlang.resolve.values import Bound
+from archlang.syntax.parser import parse
+from archlang.syntax.printer import format_program
+from archlang.types.statics import StaticValue
+from archlang.weights import mistakes
+
+_FOLDER = Path(__file__).parent / "families"
+# Keys that no page needs: the names of things, token ids, the initial weights, and what only training with
+# `transformers` uses.
+_UNUSED = re.compile(
+    r"(architectures|model_type|_name_or_path|name_or_path|transformers_version|(torch_)?dtype|.*_token_id|use_cache|"
+    r"initializer_\w+|.*dropout\w*|.*_pdrop|summary_\w+|gradient_checkpointing|id2label.*|label2id.*|"
+    r"task_specific_params.*|problem_type|output_\w+|return_dict|chunk_size_feed_forward|_\w+|torchscript)"
+)
+# The names of transformers 5 and of older files, and those of the rows.
+_RENAMED = {
+    "rope_parameters.rope_theta": "rope_theta", "rope_parameters.partial_rotary_factor": "rotary_pct",
+    "rope_scaling.type": "rope_scaling.rope_type", "rotary_emb_base": "rope_theta",
+}  # fmt: skip
+
+_KINDS: Mapping[str, type] = {"int": int, "float": float, "bool": bool}
+
+Config = Mapping[str, Any]  # Any: JSON
+Weights = Mapping[str, Tensor]
+Change = Callable[[Tensor, Mapping[str, StaticValue]], Tensor]
+
+
+def _transposed(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
+    return weight.T.contiguous()
+
+
+def _plus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
+    return weight + 1
+
+
+def _minus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
+    return weight - 1
+
+
+def _from_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+    """From queries, keys and values of each head, one head after another, to all queries first."""
+    return _exchanged(weight, str(statics["heads"]), "3")
+
+
+def _to_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+    return _exchanged(weight, "3", str(statics["heads"]))
+
+
+def _exchanged(weight: Tensor, outer: str, inner: str) -> Tensor:
+    parts = weight.reshape(int(outer), int(inner), -1, *weight.shape[1:])
+    return parts.transpose(0, 1).reshape(weight.shape)
+
+
+# How a weight of a file becomes that of the page, and back.
+_CHANGES: Mapping[str, tuple[Change, Change]] = {
+    "transposed": (_transposed, _transposed), "plus_one": (_plus_one, _minus_one), "by_head": (_from_heads, _to_heads),
+}  # fmt: skip
+# How a number of a config becomes a static, and back.
+_FORMS: Mapping[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "inverse": (lambda x: 1 / x, lambda x: 1 / x), "inverse_root": (lambda x: x**-0.5, lambda x: x**-2.0),
+    "half": (lambda x: x / 2, lambda x: 2 * x),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Family:
+    """A row of `families.toml`, which explains the fields."""
+
+    model_type: str
+    architecture: str
+    page: str
+    statics: Mapping[str, str]
+    only: Mapping[str, list[Any]]  # Any: JSON
+    unused: list[str]
+    given: Mapping[str, StaticValue]
+    names: list[tuple[str, str]]
+    changed: Mapping[str, str]
+    repeated: list[str]
+    pairs: list[str]
+    is_causal: bool
+
+    def statics_of(self, config: Config) -> dict[str, StaticValue]:
+        """Returns the statics of the page that a config sets.
+
+        Raises:
+            WeightsError: the config says what the page cannot."""
+        flat = {_RENAMED.get(key, key): value for key, value in _flat(config)}
+        flat = {key.replace("rope_parameters.", "rope_scaling."): value for key, value in flat.items()}
+        for key, value in flat.items():
+            allowed = (None, False) if key not in self.only else (*self.only[key], None)
+            is_known = (
+                any(key == name.rpartition(" ")[2] for name in self.statics.values())
+                or key in self.unused
+                or key == "vocab_size"
+            )
+            if not is_known and not _UNUSED.fullmatch(key) and value not in allowed:
+                raise mistakes.not_on_page(self.model_type, key, value, self.page)
+        chosen = dict(self.given)
+        for parameter in self._model.item.signature.statics:
+            form, _, key = self.statics.get(parameter.name, "").rpartition(" ")
+            if (value := flat.get(key)) is None:
+                continue
+            kind = parameter_kind(parameter, self._model.file)
+            if form and type(value) in (int, float) and value > 0:
+                value = _plain_number(_FORMS[form][0](value))
+            if kind == "float" and type(value) is int:
+                value = float(value)
+            # A word of a stranger becomes a part of the program.
+            is_word = kind == "symbol" and isinstance(value, str) and re.fullmatch(r"[a-z]\w*", value)
+            if not is_word and type(value) is not _KINDS.get(kind or ""):
+                raise mistakes.not_on_page(self.model_type, key, value, self.page)
+            chosen[parameter.name] = static_from_python(value)
+        return chosen
+
+    @cached_property
+    def _file(self) -> ResolvedFile:
+        return load_file(_FOLDER / f"{self.page}.arch")
+
+    @property
+    def _model(self) -> Declaration:
+        return self._file.own[self.page]
+
+    def text(self, statics: Mapping[str, StaticValue]) -> str:
+        """Returns the page with these statics as the defaults of its model."""
+        source = self._file.program.source
+        text = source.text
+        for parameter in reversed(self._model.item.signature.statics):
+            if parameter.name in statics and parameter.default is not None:
+                span = parameter.default.span
+                text = f"{text[: span.start]}{static_text(statics[parameter.name])}{text[span.end :]}"
+        return format_program(parse(replace(source, text=text)))
+
+    def all_statics(self, statics: Mapping[str, StaticValue], vocab: int) -> dict[str, StaticValue]:
+        """Returns every static of the page's model if these are given."""
+        bounds = {name: Bound(evaluated(value), None) for name, value in statics.items()}
+        return model_statics(self._model, bounds, {"vocab": vocab})
+
+    def graph(self, statics: Mapping[str, StaticValue], vocab: int) -> Graph:
+        """Returns the graph of the page's model."""
+        return model_graph(self._file, self.page, {**statics, "vocab": vocab})
+
+    def config_of(self, statics: Mapping[str, StaticValue], vocab: int) -> dict[str, Any]:  # Any: JSON
+        """Returns the config of a page with these statics."""
+        config: dict[str, Any] = {
+            "architectures": [self.architecture], "model_type": self.model_type, "vocab_size": vocab,
+        }  # fmt: skip
+        for static, key in self.statics.items():
+            form, _, key = key.rpartition(" ")
+            value: object = statics[static]
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                # Zero turns a window or a cap off.
+                value = _plain_number(_FORMS[form][1](value)) if form else value or None
+            elif not isinstance(value, bool):
+                value = str(value)
+            first, _, second = key.partition(".")
+            (config.setdefault(first, {}) if second else config)[second or first] = value
+        return config
+
+    def statics_of_module(self, module: Architecture) -> dict[str, StaticValue] | None:
+        """Returns the statics of the page's model if a module is this page with a config of the family; else None."""
+        origin = module.program.origin
+        if origin is None or origin.graph.name != self.page:
+            return None
+        own = {name.removeprefix("model."): value for name, value in origin.settings.items()}
+        own = {name: value for name, value in own.items() if name in self.statics or name in self.given}
+        try:
+            statics = self.all_statics({**own, **self.given}, vocab_of(module))
+            graph = self.graph(statics, vocab_of(module))
+        except ProgramError:
+            return None
+        is_same = print_graph(without_places(graph)) == print_graph(without_places(origin.graph))
+        return statics if is_same else None
+
+    def to_page(self, name: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
+        """Returns the name and the value on the page of a weight in a file."""
+        own = _renamed(name, self.names)
+        if self.pairs and (match := re.match(r"stack\.(\d+)\.", own)):
+            step, place = divmod(int(match[1]), 2)
+            own = f"stack.{step}.{self.pairs[place]}.{own[match.end() :]}"
+        return own, self._changed(own, weight, statics, 0)
+
+    def to_file(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
+        """Returns the name and the value in a file of a weight of the page."""
+        name = own
+        if self.pairs and (match := re.match(r"stack\.(\d+)\.(\w+)\.", own)):
+            name = f"stack.{2 * int(match[1]) + self.pairs.index(match[2])}.{own[match.end() :]}"
+        return _renamed(name, [(here, there) for there, here in self.names]), self._changed(own, weight, statics, 1)
+
+    def _changed(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue], direction: int) -> Tensor:
+        for end, change in self.changed.items():
+            if f".{own}".endswith(f".{end}"):
+                return _CHANGES[change][direction](weight, statics)
+        return weight
+
+
+def vocab_of(module: Architecture) -> int:
+    """Returns the number of tokens that a module reads; 0 if its first field has numbers."""
+    first = module.program.graph.region.inputs[0].type
+    return first.dims[-1].constant or 0 if first.name == "tokens" else 0
+
+
+def _plain_number(value: float) -> int | float:
+    """Returns a number as an integer where it is one, but for rounding."""
+    return round(value) if abs(value - round(value)) < 1e-9 * max(1, abs(value)) else value
+
+
+def _flat(config: Config, prefix: str = "") -> Iterator[tuple[str, Any]]:  # Any: JSON
+    """Yields the values of a config by their dotted paths; a list that repeats one or two words is their text."""
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and value and value == (value[:2] * len(value))[: len(value)]:
+            yield f"{prefix}{key}", ", ".join(dict.fromkeys(map(str, value)))
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _renamed(name: str, rows: list[tuple[str, str]]) -> str:
+    for before, after in rows:
+        pattern = re.escape(before).replace(r"\*", "(.+)").replace(r"\#", r"(\d+)")
+        if match := re.fullmatch(pattern, name):
+            return re.sub("[*#]", "{}", after).format(*match.groups())
+    return name
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """Returns the families by the `model_type` of their configs."""
+    rows = tomllib.loads((_FOLDER / "families.toml").read_text(encoding="utf-8"))
+    return {name: _family(name, _with_base(row, rows)) for name, row in rows.items()}
+
+
+def _family(name: str, row: Mapping[str, Any]) -> Family:  # Any: TOML
+    return Family(
+        name, row["class"], row["page"], row["statics"], row.get("only", {}), row.get("unused", []),
+        row.get("given", {}), [(there, here) for there, here in row["names"]], row.get("changed", {}),
+        row.get("repeated", []), row.get("pairs", []), row.get("causal", True),
+    )  # fmt: skip
+
+
+def _with_base(row: dict[str, Any], rows: Mapping[str, dict[str, Any]]) -> dict[str, Any]:  # Any: TOML
+    if "like" not in row:
+        return row
+    base = _with_base(rows[row["like"]], rows)
+    return {key: _joined(row.get(key), base.get(key)) for key in {**base, **row}}
+
+
+def _joined(own: Any, base: Any) -> Any:  # Any: TOML
+    if isinstance(own, dict) and isinstance(base, dict):
+        return {**base, **own}
+    return [*own, *base] if isinstance(own, list) and isinstance(base, list) else base if own is None else own

@@ -1,0 +1,153 @@
+"""A run begins with the weights of another run, and leaves those alone that are frozen."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import archlang
+from archlang.errors import ProgramError
+from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import Plan
+from archlang.train.record.mistakes import RunError
+from archlang.train.runs.training import train, train_together
+from archlang.train.stop import Stop
+from archlang.train.trainer import Watcher
+
+PROGRAM = """
+model first[d = 16](x: tokens[n]) -> logits[n, vocab] {
+    let table = embed[d]
+    let mix = attention[heads = 1, causal = true]
+    let head = linear[vocab]
+    h = table(x)
+    return h + mix(h) |> head
+}
+
+model second[d = 16](x: tokens[n]) -> logits[n, vocab] {
+    let table = embed[d]
+    let mix = attention[heads = 1, causal = true]
+    let gate = linear[d, bias = false]
+    let head = linear[vocab]
+    let unlike = linear[d]
+    h = table(x)
+    u = h + mix(h)
+    return copy_gate(sigmoid(gate(h)), unlike(u), h) |> head
+}
+
+recipe first {
+    task  flipflop[length = 16, train_size = 40, iid_size = 8, valid_size = 8, test_size = 8]
+    model first
+    train adamw[lr = 1e-2, batch = 8, steps = 6, every = 2]
+}
+
+recipe second from first {
+    model second
+    train adamw[frozen = [loaded]]
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.arch"
+    path.write_text(PROGRAM)
+    train(plan_recipe(path, "first"), tmp_path / "first", device="cpu")
+    return path
+
+
+def second(program: Path, **sets: str) -> Plan:
+    source = {"train.weights": json.dumps(str(program.parent / "first"))}
+    return plan_recipe(program, "second", source | {f"train.{name}": value for name, value in sets.items()})
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(archlang.load(folder).state_dict())
+
+
+def test_what_fits_is_loaded_and_frozen_and_the_rest_is_trained(program: Path) -> None:
+    before, folder = weights(program.parent / "first"), program.parent / "second"
+    train(second(program), folder, device="cpu")
+    after, start = (
+        dict(archlang.load_run(folder, "last").module.state_dict()),
+        json.loads((folder / "start.json").read_text()),
+    )
+    assert {name for name in after if name.startswith(("gate.", "unlike."))} == set(start["new"])
+    assert set(start["loaded"]) == set(before)
+    assert start["unused"] == []
+    assert all(torch.equal(after[name], before[name]) for name in before)
+    earlier = archlang.load_run(folder, checkpoint=4).module.state_dict()
+    assert not torch.equal(after["gate.weight"], earlier["gate.weight"])
+
+
+def test_instances_and_paths_are_frozen_by_their_names(program: Path) -> None:
+    before, folder = weights(program.parent / "first"), program.parent / "second"
+    train(second(program, frozen='[table, "mix.query"]'), folder, device="cpu")
+    after = weights(folder)
+    unchanged = {name for name in before if torch.equal(after[name], before[name])}
+    assert unchanged == {"table.weight", "mix.query.weight"}
+
+
+def test_a_weight_of_another_shape_is_new(program: Path) -> None:
+    folder = program.parent / "second"
+    source = json.dumps(str(program.parent / "first"))
+    sets = {"train.weights": source, "train.frozen": "[]", "model.d": "24"}
+    train(plan_recipe(program, "second", sets), folder, device="cpu")
+    start = json.loads((folder / "start.json").read_text())
+    assert start["loaded"] == ["head.bias"]
+    assert "table.weight" in start["new"]
+    assert "table.weight" in start["unused"]
+
+
+class StopsAt(Watcher):
+    def __init__(self, stop: Stop, number: int) -> None:
+        self.stop, self.number = stop, number
+
+    def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
+        self.stop.asked = step >= self.number
+
+
+def test_a_run_that_is_resumed_ends_as_one_that_was_not(program: Path) -> None:
+    whole, parts = program.parent / "whole", program.parent / "parts"
+    train(second(program), whole, device="cpu")
+    stop = Stop()
+    assert train(second(program), parts, device="cpu", stop=stop, watcher=StopsAt(stop, 3)).step == 3
+    train(second(program), parts, device="cpu")
+    assert all(torch.equal(*pair) for pair in zip(weights(whole).values(), weights(parts).values(), strict=True))
+    assert (whole / "start.json").read_text() == (parts / "start.json").read_text()
+
+
+def test_several_seeds_begin_with_the_same_weights(program: Path) -> None:
+    source = {"train.weights": json.dumps(str(program.parent / "first"))}
+    plans = [plan_recipe(program, "second", {**source, "seed": seed}) for seed in ("1", "2")]
+    folders = [program.parent / seed for seed in ("a", "b")]
+    train_together(plans, folders, device="cpu")
+    first, second = map(weights, folders)
+    assert torch.equal(first["table.weight"], second["table.weight"])
+    assert not torch.equal(first["gate.weight"], second["gate.weight"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"weights": '"gone"'}, "gone is neither a run nor a saved model"),
+        ({"frozen": "[table, mix, gate, head, unlike]"}, "leaves no weight to train"),
+    ],
+)
+def test_what_cannot_begin_is_refused(program: Path, settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(RunError, match=reason):
+        train(second(program, **settings), program.parent / "second", device="cpu")
+    assert not (program.parent / "second").exists()
+
+
+def test_weights_of_another_model_are_refused(program: Path) -> None:
+    archlang.save(archlang.load("recipes/ndr.arch", d=16, ff=16, steps=2), program.parent / "first_module")
+    plan = second(program, weights=json.dumps(str(program.parent / "first_module")))
+    with pytest.raises(RunError, match="no weight of .* has a name and a shape of the model"):
+        train(plan, program.parent / "second", device="cpu")
+
+
+@pytest.mark.parametrize("frozen", ["[tables]", "[loaded]"])
+def test_a_name_that_the_model_lacks_is_found_by_the_check(program: Path, frozen: str) -> None:
+    with pytest.raises(ProgramError):
+        plan_recipe(program, "first", {"train.frozen": frozen})

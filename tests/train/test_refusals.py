@@ -1,0 +1,121 @@
+"""What a run cannot be computed with is refused by name, from its plan alone."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archlang.plan.from_file import plan_recipe
+from archlang.train import refusals
+from archlang.train.refusals import refusal, uses_every_weight
+from archlang.types.statics import Symbol
+from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
+
+PROGRAM = """
+model small(x: tokens[n]) -> logits[n, vocab] {
+    e = embed[4](x)
+    h = e
+    BODY
+    return linear[vocab](h)
+}
+recipe small {
+    task  flipflop[length = 8, train_size = 8, iid_size = 4, valid_size = 4, test_length = [8], test_size = 4]
+    model small
+    train OPTIMIZER[batch = 4, steps = 1]
+}
+"""
+SHARDED, GRAPHS = {"count": 2, "shard": True}, {"device": "cuda:0", "graphs": True}
+LOOP = "repeat 2 { h <- h + linear[4](h) }"
+
+
+def refused(
+    folder: Path,
+    options: dict[str, Any],  # Any: those of `refusal`
+    optimizer: str = "adamw",
+    body: str = LOOP,
+    **statics: Any,  # Any: of any kind
+) -> str:
+    file = folder / "small.arch"
+    file.write_text(PROGRAM.replace("BODY", body).replace("OPTIMIZER", optimizer))
+    plan = plan_recipe(file)
+    train = replace(plan.train, statics={**plan.train.statics, **statics})
+    error = refusal(replace(plan, train=train), **options)
+    return "" if error is None else error.message
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "reason"),
+    [
+        ({"precision": "64"}, {}, "no precision `64`"),
+        ({"device": "cpu", "precision": "16"}, {}, "the device `cpu` does not compute in precision 16"),
+        ({"count": 5}, {}, "a batch of 4 cannot be shared by 5 processes"),
+        ({"count": 2}, {"supervise": Symbol("deep")}, "`supervise = deep` keeps the states of a whole batch"),
+        ({"remat": True}, {"body": ""}, "`small` has no `stack` or `repeat`"),
+        ({"shard": True}, {}, "a single process holds all of them"),
+        ({**SHARDED, "precision": "16"}, {}, "in precision 16 gradients are scaled as a whole"),
+        (SHARDED, {"optimizer": "muon"}, "`muon` may need each weight as a whole"),
+        (SHARDED, {"sign_sgd": (Symbol("e"),)}, "`sign_sgd` moves the rows of a table"),
+        ({**GRAPHS, "device": "cpu"}, {}, "this run cannot use CUDA graphs: `cpu` has none"),
+        ({**GRAPHS, "precision": "bf16"}, {}, "they need one device and precision 32"),
+        ({**GRAPHS, "count": 2}, {}, "they need one device and precision 32"),
+        ({**GRAPHS, "remat": True}, {}, "with `--remat`, the host saves the state of the random numbers"),
+        (GRAPHS, {"supervise": Symbol("deep")}, "the host chooses the examples of each step"),
+        *[
+            (GRAPHS, {"optimizer": name}, f"the optimizer `{name}` reads its learning rate on the host")
+            for name in ("lion", "muon", "schedule_free")
+        ],
+        (GRAPHS, {"body": LOOP.replace("2", "2 halting h by token_halt")}, "a halting loop's number of steps"),
+        (GRAPHS, {"body": LOOP.replace("2", "2 drawn by uniform_steps[low = 1, high = 2]")}, "a loop draws its number"),
+    ],
+)
+def test_what_cannot_go_together_is_refused(
+    options: dict[str, Any],
+    change: dict[str, Any],
+    reason: str,
+    tmp_path: Path,  # Any: as above
+) -> None:
+    assert reason in refused(tmp_path, options, **change)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"device": "auto", "precision": "16"}, {"device": "cpu", "precision": "bf16", "count": 4},
+        {**SHARDED, "remat": True}, GRAPHS,
+    ],
+)  # fmt: skip
+def test_what_can_go_together_is_not(options: dict[str, Any], tmp_path: Path) -> None:  # Any: as above
+    assert not refused(tmp_path, options)
+
+
+def test_an_older_torch_does_not_divide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "version", lambda _: "2.12.1+cpu")
+    assert refused(tmp_path, SHARDED) == "this run cannot divide its weights: torch 2.12.1+cpu cannot divide a model"
+
+
+HALTING = {
+    "adaptive", "adaptive_geometric", "adaptive_relative", "gated_universal_latent_bottleneck",
+    "gated_universal_transformer", "universal_transformer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_a_model_that_uses_every_weight_has_all_gradients_at_every_length(name: str) -> None:
+    module = shipped_model(name).train()
+    assert uses_every_weight(module.program.graph) == (name not in HALTING)
+    for length in (1, 2, 7) if name not in HALTING else ():
+        fields, lengths = shipped_batch(module, 3, length)
+        module.zero_grad()
+        module(*fields, lengths=lengths).square().mean().backward()
+        assert all(weight.grad is not None for weight in module.parameters())
+
+
+@pytest.mark.parametrize("change", [("h = e", "h = detach(e)"), ("h = e", "h = top_k[1](e)")])
+def test_a_model_whose_gradients_stop_may_leave_weights_out(change: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "small.arch"
+    text = PROGRAM.replace("BODY", LOOP).replace("OPTIMIZER", "adamw")
+    file.write_text(text)
+    assert uses_every_weight(plan_recipe(file).graph)
+    file.write_text(text.replace(*change))
+    assert not uses_every_weight(plan_recipe(file).graph)

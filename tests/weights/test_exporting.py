@@ -1,0 +1,78 @@
+"""A model that is exported for `transformers` has its results there."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import archlang
+from archlang.weights import mistakes
+from archlang.weights.exporting import export_folder
+from archlang.weights.importing import import_folder
+from tests.closeness import close
+from tests.weights.models import CAUSAL, transformers, written
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_a_family_goes_back_to_its_own_format(tmp_path: Path, name: str) -> None:
+    theirs = written(tmp_path / "theirs", *CAUSAL[name])
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    export_folder(archlang.load(tmp_path / "ours"), tmp_path / "back")
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "back", dtype=torch.float64)
+    again.set_attn_implementation("eager")
+    assert type(again) is type(theirs)
+    before, after = theirs.state_dict(), again.state_dict()
+    assert list(after) == list(before)
+    # The gains of Gemma are 1 less than those of the page, which rounds.
+    assert all(torch.equal(after[key], before[key]) or "gemma" in name for key in before)
+    tokens = torch.randint(50, (2, 20))
+    with torch.no_grad():
+        close(again(tokens).logits.float(), theirs(tokens).logits.float())
+
+
+PAGE = """
+model looped[d = 16, steps = 3](x: tokens[n]) -> logits[n, vocab] {
+    let mix = attention[heads = 2, position = rotary, causal = true]
+    h = embed[d](x)
+    repeat steps { h <- norm(h + mix(h)) }
+    return linear[vocab](h)
+}
+"""
+
+
+def test_any_other_page_brings_its_code(tmp_path: Path) -> None:
+    (tmp_path / "page.arch").write_text(PAGE)
+    ours = archlang.load(tmp_path / "page.arch", vocab=50).eval()
+    export_folder(ours, tmp_path / "out")
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    theirs = load(tmp_path / "out", trust_remote_code=True)
+    theirs.save_pretrained(tmp_path / "again")
+    tokens = torch.randint(50, (3, 9))
+    left = torch.tensor([[0] * 4 + [1] * 5, [1] * 9, [0] * 8 + [1]])
+    for module in (theirs, load(tmp_path / "again", trust_remote_code=True)):
+        with torch.no_grad():
+            close(module(tokens).logits, ours(tokens))
+            padded = module(tokens, attention_mask=left).logits
+            for row, mask in enumerate(left.bool()):
+                close(padded[row, mask], ours(tokens[row : row + 1, mask])[0])
+        prompt = tokens[:, :4]
+        written_tokens = module.generate(
+            prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=6, do_sample=False, pad_token_id=0
+        )
+        assert torch.equal(written_tokens[:, 4:], ours.decode(begin=prompt, limit=6).tokens)
+
+
+def test_a_folder_is_replaced_only_if_that_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "page.arch").write_text(PAGE)
+    ours = archlang.load(tmp_path / "page.arch", vocab=50).eval()
+    export_folder(ours, tmp_path / "out")
+    with pytest.raises(mistakes.WeightsError, match="out exists"):
+        export_folder(ours, tmp_path / "out")
+    export_folder(ours, tmp_path / "out", overwrite=True)
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["vocab_size"] == 50
+
+
+def test_a_model_without_a_next_token_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(mistakes.WeightsError, match="`ndr` does not predict the next token"):
+        export_folder(archlang.load("recipes/ndr.arch", d=16, ff=16, steps=2), tmp_path / "out")
