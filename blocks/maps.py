@@ -1,5 +1,6 @@
 """Maps: values for each pair of a query, which is a row, and a key, which is a column."""
 
+from collections.abc import Callable
 from functools import partial
 from math import sqrt
 
@@ -12,7 +13,7 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.stacking import holds, is_plain
-from archlang.blocks.activations import largest
+from archlang.blocks.activations import largest, reduced
 from archlang.blocks.attention import (
     hides_far_keys,
     hides_keys,
@@ -275,6 +276,26 @@ class SumKeys(Weightless):
         self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
     ) -> Float[Tensor, "b n h"]:
         return only(heads_first(x), self.causal, mask_m, first_row).sum(-1).transpose(1, 2)
+
+
+class MaxKeys(Weightless):
+    """y_i = max_j x_ij, over real columns, and over j ≤ i if `causal`; 0 for a row without columns"""
+
+    causal: bool
+    reduce: Callable[[Tensor, int], Tensor] = staticmethod(torch.amax)
+
+    def forward(
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
+    ) -> Float[Tensor, "b n h"]:
+        x = heads_first(x)
+        allowed = allowed_keys(x, self.causal, mask_m, first_row)
+        return reduced(x, allowed, -1, self.reduce, -torch.inf).transpose(1, 2)
+
+
+class LogsumexpKeys(MaxKeys):
+    """y_i = ln Σ_j exp(x_ij), over the columns of `MaxKeys`"""
+
+    reduce = staticmethod(torch.logsumexp)
 
 
 class CumulativeSumKeys(Weightless):

@@ -23,9 +23,9 @@ BUDGETS = {
     "editor play": (4_375, 4_400),
     "reports": (3_622, 3_700),
     "cli": (3_324, 3_500),
-    "": (19_836, 16_500),
+    "": (19_857, 16_500),
 }
-TOTAL = 66_319  # the aim is 61,000
+TOTAL = 66_340  # the aim is 61,000
 TESTS = 58_745  # the aim is 55,000
 MEDIAN_FILE = 150  # the aim is 120
 IMPORTS = 65  # lines of imports in 1,000 lines; the aim is 60
