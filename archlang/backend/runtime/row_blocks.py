@@ -130,7 +130,9 @@ class Rows:
             return body(owner, seen, *values)
         is_limited = any(part.columns is not None for part in self.slices)
         window = reach if reach and is_limited and not self.is_biased else 0
-        if entries <= block and not (window and seen):
+        # Maps that are kept gain by blocks only if these read fewer columns: between blocks, memory is left unused.
+        is_kept_whole = not is_limited and torch.is_grad_enabled() and entries <= _KEPT
+        if (entries <= block or is_kept_whole) and not (window and seen):
             return body(owner, seen, *values)
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]

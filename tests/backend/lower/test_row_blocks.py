@@ -294,7 +294,10 @@ def test_a_block_that_draws_in_training_takes_all_rows_then(build: Build, monkey
     noted(drawn, rows, 1, monkeypatch)
     close(outcome(by_rows, False), outcome(whole, False))
     close(outcome(by_rows.eval(), False), outcome(whole.eval(), False))
-    assert rows == [7, 7, *[1] * 3 * 7, 7]  # each of the three samples
+    assert rows == [7] * 4  # those of training are kept as wholes
+    with torch.no_grad():
+        by_rows(torch.arange(7)[None], torch.arange(6)[None])
+    assert rows[4:] == [1] * 7
 
 
 def test_a_users_elementwise_block_is_computed_by_rows(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
