@@ -240,6 +240,31 @@ def test_a_dry_run_refuses_what_the_run_refuses(
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [(("words.arch", "--set", "task.length=100_000"), "the split `train` of `text` has no items")],
+)
+def test_a_dry_run_asks_the_files_that_the_run_asks(
+    arguments: tuple[str, ...], reason: str, archlang: Command, folder: Path
+) -> None:
+    (folder / "notes.txt").write_text("one two three\n" * 20)
+    (folder / "words.arch").write_text(
+        "model words[d = 4](x: tokens[n]) -> logits[n, vocab] { return embed[d](x) |> linear[vocab] }\n"
+        'recipe words { task text[path = "notes.txt", length = 4, valid_share = 0.2] model words\n'
+        "    train adamw[batch = 2, steps = 1] }\n"
+    )
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    before = files()
+    for dry in ((), ("--dry-run",)):
+        result = archlang("train", *arguments, "--device", "cpu", *dry)
+        assert result.code in (1, 71)
+        assert reason in result.err.replace("\n", " ")
+        assert files() == before
+
+
 OWN_BLOCK = """import torch
 from torch import nn
 

@@ -146,12 +146,24 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
 def _load_data(
     plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
-    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
-    for name in ("train", settings.selecting[0]):
-        if not len(loaded[name]):
-            raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
+    loaded = load_needed(plan, settings, task, console, splits or task.split_names())
     if isinstance(task, ReadsUserFiles):
         warn_of_shared_rows(loaded)
+    return loaded
+
+
+def load_needed(
+    plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
+) -> dict[str, Split]:
+    """Returns these splits; without any, those that no training can do without.
+
+    Raises:
+        RunError: one that no training can do without is empty."""
+    needed = ("train", settings.selecting[0])
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or needed, console)
+    for name in needed:
+        if not len(loaded[name]):
+            raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
     return loaded
 
 
