@@ -256,6 +256,24 @@ def test_a_trial_that_was_cut_off_is_not_done_and_resumes(archlang: Command, fol
     assert re.search(r"trial 0: .*: not done; it resumes with the next search", looked.out)
 
 
+def test_a_folder_without_a_search_is_not_made_one(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed")
+    (folder / "run").mkdir()
+    (folder / "run" / "run.json").touch()
+    (folder / "empty").mkdir()
+    before = sorted(folder.rglob("*"))
+    for out, trials, reason in (
+        ("missing", "0", "missing has no search of this recipe"),
+        ("empty", "0", "empty has no search of this recipe"),
+        ("run", "0", "run holds another run: a search has a folder of its own"),
+        ("run", "1", "run holds another run: a search has a folder of its own"),
+    ):
+        result = archlang("tune", "tiny.arch", "--trials", trials, "--out", out, "--device", "cpu")
+        assert result.code == 1
+        assert reason in " ".join(result.err.split())
+        assert sorted(folder.rglob("*")) == before
+
+
 def test_tune_names_its_pruners(archlang: Command, folder: Path) -> None:
     result = archlang("tune", "tiny.arch", "--prune", "mean")
     assert result.code == 2

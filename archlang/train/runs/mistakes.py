@@ -90,6 +90,9 @@ engine_option = RunError.wording(
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"
 )
+no_study = RunError.wording(
+    "{folder} has no search of this recipe", "name the folder of one with `--out`, or begin one with `--trials N`"
+)
 study_fails = RunMachineError.wording(
     "{path} cannot be read or written: {reason}",
     "free space, or check the disk; then rerun the command: its trials resume",
