@@ -242,15 +242,23 @@ def test_a_dry_run_refuses_what_the_run_refuses(
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [(("words.arch", "--set", "task.length=100_000"), "the split `train` of `text` has no items")],
+    [
+        (("--set", "task.length=100_000"), "the split `train` of `text` has no items"),
+        (("--from", "nothing"), "nothing is neither a run nor a saved model"),
+        (("--track", "wandbee"), "there is no tracker `wandbee`"),
+        (("--track", "mine.rows"), "the tracker `mine.rows`"),
+        (("--out", "words.arch"), "words.arch exists and is a file"),
+        (("--out", "texts"), "texts exists and holds other files"),
+    ],
 )
 def test_a_dry_run_asks_the_files_that_the_run_asks(
     arguments: tuple[str, ...], reason: str, archlang: Command, folder: Path
 ) -> None:
-    (folder / "notes.txt").write_text("one two three\n" * 20)
+    (folder / "texts").mkdir()
+    (folder / "texts" / "a.txt").write_text("one two three\n" * 20)
     (folder / "words.arch").write_text(
         "model words[d = 4](x: tokens[n]) -> logits[n, vocab] { return embed[d](x) |> linear[vocab] }\n"
-        'recipe words { task text[path = "notes.txt", length = 4, valid_share = 0.2] model words\n'
+        'recipe words { task text[path = "texts", length = 4, valid_share = 0.2] model words\n'
         "    train adamw[batch = 2, steps = 1] }\n"
     )
 
@@ -259,7 +267,7 @@ def test_a_dry_run_asks_the_files_that_the_run_asks(
 
     before = files()
     for dry in ((), ("--dry-run",)):
-        result = archlang("train", *arguments, "--device", "cpu", *dry)
+        result = archlang("train", "words.arch", *arguments, "--device", "cpu", *dry)
         assert result.code in (1, 71)
         assert reason in result.err.replace("\n", " ")
         assert files() == before
