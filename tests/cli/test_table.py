@@ -219,6 +219,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["tiny.arch", "--list"], "or with `--list` a folder"),
         (["--together", "--devices", "2"], "`--together` and several devices or nodes exclude each other"),
         (["--together", "--engine-option", "nodes=2"], "`--together` and several devices or nodes exclude each other"),
+        (["--no-run", "--engine", "foo"], "'foo' is not one of local, ray, slurm"),
         (["--list", "--only", "Tiny"], "`--list` and `--only` exclude each other"),
         (["--list", "--format", "latex"], "`--list` has no format latex"),
     ],
@@ -230,6 +231,13 @@ def test_a_wrong_option_is_an_error_before_anything_runs(
     assert (result.code, result.out) == (2, "")
     assert message in " ".join(result.err.replace("│", " ").split())
     assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--no-run", "--dry-run", "--yes"])
+def test_a_file_is_no_folder_of_runs(archlang: Command, folder: Path, option: str) -> None:
+    result = table(archlang, "--out", "tiny.arch", option)
+    assert (result.code, result.out) == (1, "")
+    assert "tiny.arch is a file" in result.err
 
 
 def test_tune_prints_the_best_trial_as_a_valid_recipe(archlang: Command, folder: Path) -> None:

@@ -83,9 +83,11 @@ def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:
 
 # Engines and searches
 
-unknown_engine = RunError.wording("there is no engine `{name}`", "the engines are {possible}")
 engine_option = RunError.wording(
     "the engine `{name}` does not take the option `{option}`", "see the options of engines in `archlang table --help`"
+)
+engine_value = RunError.wording(
+    "the option `{option}` of the engine `{name}` cannot be `{text}`", "give {expected}: `--engine-option {option}=2`"
 )
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"
