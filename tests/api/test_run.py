@@ -236,6 +236,8 @@ def test_a_language_model_predicts_each_next_token_and_continues_a_text(tmp_path
     inputs = ["w 1 i 0 r", "w 0 r", "w 1 r"]
     assert [len(prediction.parts) for prediction in run.predict(inputs)] == [5, 3, 3]
     agree_in_a_batch(run, inputs)
+    with pytest.raises(RunError, match="nothing can be drawn: .*, or give .* `length=N`"):
+        run.predict(inputs, sampling=archlang.Sampling())
     continued = run.predict(inputs, length=4)
     assert [len(prediction.parts) for prediction in continued] == [4, 4, 4]
     agree_in_a_batch(run, inputs, length=4)

@@ -129,7 +129,7 @@ continues_nothing = RunError.wording(
 )
 draws_nothing = RunError.wording(
     "nothing can be drawn: this model does not write its answers token by token",
-    "omit the settings of sampling, or give the number of tokens to write, `length=N` (`--length N` in the shell)",
+    "omit the settings of sampling{or_else}",
 )
 no_such_field = RunError.wording("the model has no field `{field}`", "its fields are {possible}")
 field_missing = RunError.wording("the field `{field}` is missing", "the model reads {names}")

@@ -194,7 +194,9 @@ def predict_inputs(
     split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
     reader = _Reader(module, input_format, split, device, length, sampling, first, stop)
     if sampling is not None and not reader.writes:
-        raise mistakes.draws_nothing()
+        would_continue = length is None and input_format.written is not None and len(input_format.fields) == 1
+        or_else = ", or give the number of tokens to write, `length=N` (`--length N` in the shell)"
+        raise mistakes.draws_nothing(or_else if would_continue else "")
     predictions: dict[tuple[int, int], Prediction] = {}
     with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
         for items in reader.batches(batch):
