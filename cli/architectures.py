@@ -158,10 +158,13 @@ def summary(
     from archlang.graph.summary import summarize
     from archlang.plugins import Plugins
     from archlang.train.memory import memory_by_devices
+    from archlang.train.refusals import refusal
 
     plugins = Plugins.read(plugin or ())  # no Python is needed to count, but to run
     named = text_or_path(file), model, recipe, parse_sets(sets), allow or ()
     plan = plan_named(*named)
+    if plan is not None and (error := refusal(plan, count=devices)):
+        raise error
     graph = compile_named(*named) if plan is None else plan.graph
     state = decoding_state(graph)
     depths: list[int | None] = [*depth] if depth else [None]

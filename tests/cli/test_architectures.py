@@ -170,6 +170,7 @@ def test_a_block_is_drawn_by_its_name_and_called_a_block(programs: None) -> None
         ("show model.arch --without speed", 2, "unknown optional pass `speed`"),
         ("show broken.arch --tree", 1, "E0101"),
         ("show bad.arch", 1, "E02"),
+        ("summary gutlb --devices 4096", 1, "cannot be shared by 4096 processes"),
         ("show nothing.arch", 1, "no such file"),
         ("show .", 1, "it is a folder"),
         ("viz model.arch -o model.gif", 2, ".svg"),
