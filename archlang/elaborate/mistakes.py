@@ -60,13 +60,22 @@ def sizes_disagree(
     return diagnostic.with_edits(*resized(span, got, expected)) if is_feature else diagnostic
 
 
-def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
+def wrong_type(
+    span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None, takes_numbers: bool
+) -> Diagnostic:
+    """`takes_numbers`: a static of the block is a number."""
     labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
     message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
     kinds = (expected.split("[")[0], got.name)
     remedy = _TYPE_REMEDY.get(kinds, "apply a block that returns a value of this type")
     if got.name == "number":
-        remedy = f"numbers are statics, in square brackets: `{block}[{' '.join(span.text.split())}](…)`"
+        number = " ".join(span.text.split())
+        static = f"in square brackets: `{block}[{number}](…)`"
+        if kinds[0] in ("data", "seq", "vec"):
+            remedy = f"make it a sequence, `constant[1, 1]() + {number}`, or a vector, the `first` of that"
+        if takes_numbers:  # a number with a name may be no static, as that of a loop
+            has_name = any(map(str.isalpha, number))
+            remedy = f"{remedy}; a static stands {static}" if has_name else f"numbers are statics, {static}"
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))

@@ -279,8 +279,30 @@ def test_a_static_that_an_instance_lacks_is_reported_where_let_binds_it() -> Non
 def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return h |> linear(8)\n}\n")
     assert mistake.remedy == "write statics in brackets and values in parentheses"
-    mistake, *_ = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    y = norm(8)\n    return y\n}\n")
-    assert (mistake.code, mistake.remedy) == ("E0402", "numbers are statics, in square brackets: `norm[8](…)`")
+
+
+_TO_VALUE = "make it a sequence, `constant[1, 1]() + {}`, or a vector, the `first` of that"
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("norm(8)", "numbers are statics, in square brackets: `norm[8](…)`"),
+        ("norm(t)", _TO_VALUE.format("t") + "; a static stands in square brackets: `norm[t](…)`"),
+        ("cos(t)", _TO_VALUE.format("t")),
+        ("cos(8)", _TO_VALUE.format("8")),
+        ("gather(h, t)", _TO_VALUE.format("t")),
+    ],
+)
+def test_a_number_in_place_of_a_value_is_a_static_only_where_the_block_takes_one(value: str, remedy: str) -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {{ t = 0\nrepeat 3 {{ t <- t + 1\nh <- h + {} }}\nreturn h }}"
+    (mistake,) = check_text(text.format(value))
+    assert (mistake.code, mistake.remedy) == ("E0402", remedy)
+
+
+def test_the_remedy_for_a_number_in_place_of_a_value_works() -> None:
+    body = "t = 0\nrepeat 3 { t <- t + 1\nh <- h * cos(first(constant[1, 1]() + t)) }\nreturn h"
+    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body} }}") == []
 
 
 def test_a_value_takes_no_brackets() -> None:
