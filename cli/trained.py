@@ -310,7 +310,7 @@ def import_model(
 
     Example: archlang import ~/models/gpt2 -o gpt2
     """
-    from archlang.weights.importing import import_folder
+    from archlang.weights.huggingface import import_folder
 
     with console.plain_warnings():
         module = import_folder(folder, out)
@@ -355,7 +355,7 @@ def export(
     from archlang.compile import load_named
     from archlang.export.formats import check_target
     from archlang.export.formats import export as write
-    from archlang.weights.exporting import export_folder
+    from archlang.weights.huggingface import export_folder
 
     if source.is_dir() and (model is not None or recipe is not None or sets):
         console.fail("a run folder has its own model, recipe and statics", "omit --model, --recipe and --set", code=2)

@@ -14,8 +14,7 @@ from archlang.resolve.resolve import Declaration
 from archlang.resolve.unused import listed_symbols
 from archlang.resolve.values import Bound, Value
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Extern, Number, StaticParameter, TypeName
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Extern, Number, StaticParameter, TypeName, walk
 from archlang.types import CONSTRUCTORS, FEATURED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 

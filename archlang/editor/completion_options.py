@@ -11,8 +11,7 @@ from archlang.resolve import library
 from archlang.resolve.unused import listed_symbols
 from archlang.syntax.documentation import first_sentence
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter, walk
 
 
 @dataclass(frozen=True)

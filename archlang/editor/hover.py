@@ -13,8 +13,7 @@ from archlang.errors.source import Span
 from archlang.resolve import library
 from archlang.syntax.documentation import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Definition, Extern, Let, Use
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Call, Definition, Extern, Let, Use, walk
 from archlang.types import Type
 
 

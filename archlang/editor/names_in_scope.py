@@ -8,8 +8,7 @@ from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
 from archlang.errors.source import Span
 from archlang.resolve.resolve import Declaration, ResolvedFile
-from archlang.syntax.tree import Assign, Definition, Extern, Item, Let, Loop
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Assign, Definition, Extern, Item, Let, Loop, walk
 from archlang.types import Axis
 
 

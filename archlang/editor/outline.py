@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from archlang.editor.document import Document
 from archlang.errors.source import Span
-from archlang.syntax.tree import Definition, Extern, StaticParameter, Use
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Definition, Extern, StaticParameter, Use, walk
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from archlang.errors.source import Source, Span
 from archlang.resolve import library
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax import tree
-from archlang.syntax.walk import children, walk
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ class _Reader:
             return
         for size in item.sizes:
             self._define("size", size.name or "", _head(size.span, size.name or ""), scope)
-        for part in children(item):
+        for part in tree.children(item):
             if part is not item.signature:
                 self._clause(part, scope)
 
@@ -221,7 +220,7 @@ class _Reader:
         match part:
             case tree.Reads(input=name, manner=manner):
                 self._word(name, part, scope)
-                for node in walk(manner):
+                for node in tree.walk(manner):
                     if isinstance(node, tree.Conditional):
                         self._expression(node.test, scope)
             case tree.StaticArgument(value=value):
@@ -235,7 +234,7 @@ class _Reader:
             case tree.Name() | tree.Call():
                 self._expression(part, scope)
             case _:
-                for child in children(part):
+                for child in tree.children(part):
                     self._clause(child, scope)
 
     def _signature(self, signature: tree.Signature, scope: Scope) -> None:
@@ -249,7 +248,7 @@ class _Reader:
             self._sizes(parameter.type, scope)
             self._word(parameter.default, parameter, scope, r"=\s*")
         if signature.result is not None:
-            for node in walk(signature.result):
+            for node in tree.walk(signature.result):
                 if isinstance(node, tree.TypeName):
                     self._sizes(node, scope)
                 elif isinstance(node, tree.ConditionalType):
@@ -260,8 +259,8 @@ class _Reader:
     def _sizes(self, kind: tree.TypeName, scope: Scope) -> None:
         """The sizes of a type; the first mention of a size defines it."""
         for dimension in kind.dimensions:
-            callees = [node.callee for node in walk(dimension) if isinstance(node, tree.Call)]
-            for node in walk(dimension):
+            callees = [node.callee for node in tree.walk(dimension) if isinstance(node, tree.Call)]
+            for node in tree.walk(dimension):
                 if not isinstance(node, tree.Name) or any(node is callee for callee in callees):
                     continue  # `sum` in `data[sum(d)]`
                 if node.parts[0] in scope:
@@ -288,7 +287,7 @@ class _Reader:
                 for argument in arguments or ():
                     self._expression(argument, scope)
             case _:
-                for child in children(node):
+                for child in tree.children(node):
                     self._expression(child, scope)
 
     def _statics(self, block: Declaration | None, statics: Iterable[tree.StaticArgument], scope: Scope) -> None:
@@ -348,7 +347,7 @@ class _Reader:
             self._blocks[scope[let.name]] = block.item
 
     def _loop_head(self, loop: tree.Loop, scope: Scope, inner: Scope) -> None:
-        for child in children(loop):
+        for child in tree.children(loop):
             if child is not loop.body:
                 self._expression(child, scope)
         if isinstance(loop, tree.Halting):

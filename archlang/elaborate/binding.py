@@ -13,7 +13,6 @@ from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
-from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
 from archlang.types.statics import Symbol
 
@@ -154,7 +153,7 @@ class Binding:
             and isinstance(condition.right, tree.ListOf)
         ):
             possible = [unparse(item) for item in condition.right.items]
-        names = [node for node in walk(condition) if isinstance(node, tree.Name)]
+        names = [node for node in tree.walk(condition) if isinstance(node, tree.Name)]
         if not facts and names:
             return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
         span = next((place for _, _, place in facts if place is not None), self.call)
@@ -165,7 +164,7 @@ class Binding:
     def _statics_of(self, condition: tree.Expression) -> Iterator[tree.Name]:
         """Yields the names in a condition, without the symbols with which it compares a static."""
         symbols: set[int] = set()
-        for node in walk(condition):
+        for node in tree.walk(condition):
             if (
                 isinstance(node, tree.Binary)
                 and node.operator in ("in", "==", "!=")
@@ -173,7 +172,7 @@ class Binding:
             ):
                 compared = self.lookup(node.left.parts[0])
                 if isinstance(compared, Bound) and isinstance(compared.value, Symbol):
-                    symbols.update(id(each) for each in walk(node.right))
+                    symbols.update(id(each) for each in tree.walk(node.right))
             if isinstance(node, tree.Name) and id(node) not in symbols:
                 yield node
 
@@ -287,7 +286,7 @@ class Binding:
         return Type(constructor, tuple(sizes))
 
     def _is_length(self, written: tree.Expression) -> bool:
-        return any(isinstance(node, tree.Name) and node.text in self.lengths for node in walk(written))
+        return any(isinstance(node, tree.Name) and node.text in self.lengths for node in tree.walk(written))
 
     def _size(
         self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
@@ -296,7 +295,7 @@ class Binding:
         number = None if size is None or axis is Axis.PART else size.constant
         least = 0 if axis is Axis.LENGTH else 1  # a sequence may be empty
         if number is not None and not least <= number <= LARGEST_SIZE:
-            names = (node.text for node in walk(written) if isinstance(node, tree.Name))
+            names = (node.text for node in tree.walk(written) if isinstance(node, tree.Name))
             if self._refused.isdisjoint(names):
                 self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
             return None
@@ -304,7 +303,7 @@ class Binding:
 
     def _cause(self, written: tree.Expression) -> Span:
         """The place of a static that a written size depends on; the call if there is none."""
-        names = [node.text for node in walk(written) if isinstance(node, tree.Name)]
+        names = [node.text for node in tree.walk(written) if isinstance(node, tree.Name)]
         places = [bound.span for name in names if (bound := self.statics.get(name)) is not None and bound.span]
         return places[0] if places else self.call
 

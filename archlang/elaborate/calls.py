@@ -23,7 +23,6 @@ from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, V
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Conditional, ConditionalType, Definition, Extern, InputParameter, Name, StaticArgument
-from archlang.syntax.walk import walk
 from archlang.types import CONSTRUCTORS, Axis, Dim, Type
 from archlang.types.causality import COUNTED, MANNERS, Manner
 from archlang.types.statics import StaticValue
@@ -110,7 +109,8 @@ class BoundCall:
         if result is None or result.name not in CONSTRUCTORS:
             return False
         return any(
-            not isinstance(size, Name) and any(isinstance(node, Name) and node.text in lengths for node in walk(size))
+            not isinstance(size, Name)
+            and any(node.text in lengths for node in tree.walk(size) if isinstance(node, Name))
             for size, axis in zip(result.dimensions, CONSTRUCTORS[result.name], strict=False)
             if axis is Axis.LENGTH
         )
@@ -151,7 +151,7 @@ class BoundCall:
             return manner.text
         if isinstance(manner, tree.Call) and manner.callee.text in COUNTED:
             count = self.binding.evaluator.value(manner.statics[0].value, "int")
-            if isinstance(count, Dim) and count.constant is not None:
+            if isinstance(count, Dim) and (count.constant or 0) > 0:
                 return f"{manner.callee.text}.{count}"
         return Manner.FULL.value
 

@@ -20,8 +20,7 @@ from archlang.resolve.resolve import Declaration
 from archlang.resolve.unused import unlisted_symbols
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown
 from archlang.syntax import tree
-from archlang.syntax.tree import Definition, Name
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Definition, Name, walk
 from archlang.types import Dim, Type
 
 

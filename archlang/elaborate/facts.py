@@ -10,9 +10,8 @@ from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMa
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describe
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName
+from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName, walk
 from archlang.syntax.tree import Record as RecordClause
-from archlang.syntax.walk import walk
 from archlang.types import Dim
 
 # The quantities that may differ from sample to sample, as they are computed from lengths.

@@ -11,8 +11,7 @@ from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.errors.source import Span
 from archlang.resolve.resolve import ResolvedFile
 from archlang.resolve.values import Bound, Data, InstanceValue, Length
-from archlang.syntax.tree import Call, Name, Pipe
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Call, Name, Pipe, walk
 from archlang.types import Dim
 
 

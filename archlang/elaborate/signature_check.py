@@ -16,9 +16,8 @@ from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve import resolve
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.resolve.values import KINDS
+from archlang.syntax import tree
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Call, Conditional, Expression, Extern, Name, Number, TypeExpression, TypeName, Unary
-from archlang.syntax.walk import walk
 from archlang.types import ISOLATED, Axis, Dim
 from archlang.types.causality import COUNTED, MANNERS
 
@@ -38,7 +37,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     lengths, features = binding.named_sizes(Axis.LENGTH), binding.named_sizes(Axis.FEATURE)
     named = [(static.name, static.span) for static in signature.statics]
     named += [(parameter.name, parameter.span) for parameter in signature.inputs]
-    if isinstance(item, Extern):
+    if isinstance(item, tree.Extern):
         named += [(size.name or "", size.span) for size in item.sizes]
         for size in item.sizes:  # which would hide sizes of the inputs in the other clauses
             if size.name in {*lengths, *features, POSITIONS}:
@@ -57,7 +56,7 @@ def check_signature(declaration: Declaration, report: Report) -> None:
             report(mistakes.static_of_task_model(static.span, static.name, item.name))
     for parameter in signature.inputs:
         for written in binding.written_sizes(parameter.type) or ():
-            number = binding.evaluator.value(written, "int") if isinstance(written, Number | Unary) else None
+            number = binding.evaluator.value(written, "int") if isinstance(written, tree.Number | tree.Unary) else None
             if isinstance(number, Dim) and number.constant is not None and not 0 < number.constant <= LARGEST_SIZE:
                 report(mistakes.size_out_of_range(written.span, unparse(written), number.constant, LARGEST_SIZE))
     of_task = dict.fromkeys(TASK_SIZES, item.name_span) if item.word == "model" else {}
@@ -65,13 +64,14 @@ def check_signature(declaration: Declaration, report: Report) -> None:
     for name, parameter in lengths.items():
         if name in places:
             report(mistakes.length_and_feature(parameter.type.span, name, places[name]))
-    if isinstance(item, Extern):
+    if isinstance(item, tree.Extern):
         _check_extern(declaration, item, binding, report)
 
 
-def _check_extern(declaration: Declaration, item: Extern, binding: Binding, report: Report) -> None:
+def _check_extern(declaration: Declaration, item: tree.Extern, binding: Binding, report: Report) -> None:
     if item.word == "block" and (not _CLASS.fullmatch(item.python) or ".py:" in item.python):
         report(mistakes.no_class(item.python_span or item.name_span, item.python))
+    binding.bind_names()
     inputs = {parameter.name for parameter in item.signature.inputs}
     first: dict[str, Span] = {}
     for reads in item.reads:
@@ -80,22 +80,23 @@ def _check_extern(declaration: Declaration, item: Extern, binding: Binding, repo
         if first.setdefault(reads.input, reads.span) is not reads.span:
             report(mistakes.read_twice(reads.span, reads.input, first[reads.input]))
         for manner in _manners(reads.manner):
-            name = manner.callee if isinstance(manner, Call) else manner
-            is_counted = isinstance(manner, Call) and len(manner.statics) == 1
-            if not isinstance(name, Name) or name.text not in MANNERS or is_counted != (name.text in COUNTED):
-                report(mistakes.unknown_manner(manner.span, name.text if isinstance(name, Name) else name.span.text))
+            name = manner.callee if isinstance(manner, tree.Call) else manner
+            is_counted = isinstance(manner, tree.Call) and len(manner.statics) == 1
+            if not isinstance(name, tree.Name) or name.text not in MANNERS or is_counted != (name.text in COUNTED):
+                report(mistakes.unknown_manner(manner.span, manner.span.text.partition("[")[0]))
+            elif isinstance(manner, tree.Call):
+                binding.evaluator.value(manner.statics[0].value, "int")
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:
             report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))
         if item.pure and caveat.kind in ("random", "training"):
             report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
-    binding.bind_names()
     if any(parameter.type.name == "data" for parameter in item.signature.inputs):
         binding.family = ("seq", (Dim.of("n"),))
     # What a condition names must be there, and no length.
     conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
     for reads in item.reads:
-        conditions += [node.test for node in walk(reads.manner) if isinstance(node, Conditional)]
+        conditions += [node.test for node in tree.walk(reads.manner) if isinstance(node, tree.Conditional)]
     for condition in conditions:
         binding.evaluator.truth(condition)
     Facts(binding, item, report).check()
@@ -109,14 +110,14 @@ def _check_extern(declaration: Declaration, item: Extern, binding: Binding, repo
             report(mistakes.address_escapes(gives[0].span, item.name, gives[0].span.text))
 
 
-def _manners(manner: Expression) -> list[Expression]:
-    if isinstance(manner, Conditional):
+def _manners(manner: tree.Expression) -> list[tree.Expression]:
+    if isinstance(manner, tree.Conditional):
         return [*_manners(manner.then), *_manners(manner.otherwise)]
     return [manner]
 
 
-def _types(written: TypeExpression) -> list[TypeName]:
-    return [node for node in walk(written) if isinstance(node, TypeName)]
+def _types(written: tree.TypeExpression) -> list[tree.TypeName]:
+    return [node for node in tree.walk(written) if isinstance(node, tree.TypeName)]
 
 
 def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> ResolvedFile:

@@ -20,8 +20,7 @@ from archlang.plan.statics import model_sizes
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
-from archlang.syntax.tree import Definition, Name
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Definition, Name, walk
 from archlang.types import Axis, Type
 from archlang.types.statics import StaticValue, Symbol
 

@@ -20,7 +20,6 @@ from archlang.syntax import tree
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
 from archlang.syntax.tokens import MOST_WORDS, pieces
-from archlang.syntax.walk import walk
 
 Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
 
@@ -311,7 +310,7 @@ def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
     """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
     defaults = [static.default for static in definition.signature.statics if static.default is not None]
     for part in (definition.body, *defaults):
-        for node in walk(part):
+        for node in tree.walk(part):
             if isinstance(node, tree.Call):
                 yield node.callee
             elif isinstance(node, tree.Name):
@@ -328,7 +327,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:
             continue  # it names itself only, in its header
-        bound = {node.name for node in walk(declaration.item) if isinstance(node, _BINDERS)}
+        bound = {node.name for node in tree.walk(declaration.item) if isinstance(node, _BINDERS)}
         for name in _mentions(declaration.item):
             used = name.text
             is_block = (

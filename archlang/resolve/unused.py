@@ -9,8 +9,7 @@ from archlang.errors import Diagnostic
 from archlang.resolve import mistakes
 from archlang.resolve.resolve import ResolvedFile
 from archlang.syntax import tree
-from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature, walk
 
 
 def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:

@@ -15,7 +15,6 @@ from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes, tree
 from archlang.syntax.documentation import documentation_above
 from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
-from archlang.syntax.walk import children
 
 # The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
 # part has which type.
@@ -106,7 +105,7 @@ def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
         depth += isinstance(node, _Level)
         if depth > DEEPEST:
             return node.span
-        pending += [(child, depth) for child in children(node)]
+        pending += [(child, depth) for child in tree.children(node)]
     return None
 
 

@@ -12,7 +12,6 @@ from archlang.errors.source import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import STEP, WIDTH, bracket_depths, laid, spaced, without_comma
 from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, PART_WORDS, closers, tokens
-from archlang.syntax.walk import walk
 
 if TYPE_CHECKING:
     from lark import Token
@@ -116,7 +115,7 @@ class _Formatter:
         self._comments = [comment.start_pos or 0 for comment in comments]
         # Where statements, the lines of recipes and tables, and items begin.
         self._starts = {item.span.start for item in program.items}
-        for node in (node for item in program.items for node in walk(item)):
+        for node in (node for item in program.items for node in tree.walk(item)):
             if isinstance(node, tree.Recipe | tree.Table):
                 self._starts |= {part.span.start for part in node.parts}
             elif isinstance(node, tree.Body) and source.text[node.span.start] == "{":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import dataclass_transform
 
@@ -67,10 +67,9 @@ class Unary(Node):
 
 
 class Binary(Node):
-    """`+ - * / %`, `== != < <= > >= in`, `and or`; `operator_span` is the place of the operator."""
+    """`+ - * / %`, `== != < <= > >= in`, `and or`."""
 
     operator: str
-    operator_span: Span = field(compare=False, repr=False)
     left: Expression
     right: Expression
 
@@ -573,3 +572,28 @@ class Program:
     def all_items(self) -> tuple[Use | Definition | Extern | Recipe | Table, ...]:
         """The items with and without names, in order."""
         return tuple(sorted((*self.items, *self.unnamed), key=lambda item: item.span.start))
+
+
+# Visits
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yields the node and all nodes below it, in the order of the text."""
+    # A stack, because nested generators take time for each level above each node.
+    stack: list[Node] = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(children(current)))
+
+
+def children(node: Node) -> list[Node]:
+    """Returns the nodes directly below a node, in the order of its fields."""
+    nodes: list[Node] = []
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            nodes.append(value)
+        elif isinstance(value, tuple):
+            nodes += [part for part in value if isinstance(part, Node)]
+    return nodes

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.distinct import Search, fingerprints
 from archlang.tasks.kit.listops_trees import Expressions, join_expressions
-from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
@@ -78,9 +78,7 @@ class Arithmetic(ShippedTask):
             parts.append(self._draw(rng, split, depths, size))
         items = join_expressions(parts)
         items = items.select(rng.order(len(items)))
-        end = len(VOCABULARY)
-        x = enclose(items.x, begin=end + 1, end=end) if self.begin_end else items.x
-        return Split({"x": x}, items.values, groups={"depth": items.depths})
+        return Split({"x": self.enclosed(items.x)}, items.values, groups={"depth": items.depths})
 
     def _draw(self, rng: RandomStream, split: str, depths: Interval, size: int) -> Expressions:
         """Draws distinct expressions, equally many of each depth if `balanced`."""

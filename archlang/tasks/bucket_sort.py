@@ -2,6 +2,7 @@
 
 A context-sensitive task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
+>>> from archlang.types.statics import Interval
 >>> task = BucketSort(train=Interval(1, 6), test=Interval(7, 9), train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0][train.scored[0]])
@@ -17,9 +18,6 @@ from archlang.tasks.kit.ragged import Integers, Ragged
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
-from archlang.types.statics import Interval
-
-__all__ = ["BucketSort", "Interval"]
 
 
 class BucketSort(ChomskyTask):

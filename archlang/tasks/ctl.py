@@ -19,7 +19,7 @@ import numpy as np
 
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, in_share, table_fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, offsets_of
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
@@ -131,10 +131,7 @@ class Ctl(ShippedTask):
             tokens = tokens[:, ::-1]
         real = tokens >= 0
         x = Ragged(tokens[real].astype(np.uint8), offsets_of(real.sum(axis=1)))
-        if self.begin_end:
-            end = self.symbols + self.functions + self.new_functions
-            x = enclose(x, begin=end + 1, end=end)
-        return Split({"x": x}, result, groups={"length": real.sum(axis=1) - 1})
+        return Split({"x": self.enclosed(x)}, result, groups={"length": real.sum(axis=1) - 1})
 
     def _train_rows(self, rng: RandomStream) -> Integers:
         singles = self._singles()

@@ -36,7 +36,7 @@ from archlang.tasks.kit.listops_trees import (
     join_expressions,
     write,
 )
-from archlang.tasks.kit.ragged import Integers, enclose
+from archlang.tasks.kit.ragged import Integers
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
@@ -213,9 +213,8 @@ class ListOps(ShippedTask):
         return self._published(self._lists(split))
 
     def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
-        end = len(VOCABULARY)
-        x = enclose(trees.x, begin=end + 1, end=end) if self.begin_end else trees.x
-        return Split({"x": x}, trees.values, groups={"depth": trees.depths, "length": lengths, "arguments": arguments})
+        groups = {"depth": trees.depths, "length": lengths, "arguments": arguments}
+        return Split({"x": self.enclosed(trees.x)}, trees.values, groups=groups)
 
     # Source `depth`.
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.distinct import Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, enclose, join, offsets_of
+from archlang.tasks.kit.ragged import Integers, Ragged, Truths, join, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
@@ -142,11 +142,7 @@ class LogicalInference(ShippedTask):
 
     def make(self, split: str, seed: int) -> Split:
         items = self._files(split) if self.data == "files" else self._generated(split, seed)
-        if not self.begin_end:
-            return items
-        end = len(VOCABULARY)
-        fields = {name: enclose(ragged, begin=end + 1, end=end) for name, ragged in items.inputs.items()}
-        return replace(items, inputs=fields)
+        return replace(items, inputs={name: self.enclosed(ragged) for name, ragged in items.inputs.items()})
 
     def _files(self, split: str) -> Split:
         """Returns the published pairs: `train` and `valid` from the train files, the others from the test files."""

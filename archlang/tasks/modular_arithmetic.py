@@ -2,6 +2,7 @@
 
 A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
+>>> from archlang.types.statics import Interval
 >>> task = ModularArithmetic(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> task.spell(train.inputs["x"][0]), int(train.targets[0])
@@ -14,13 +15,10 @@ import numpy as np
 
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups
-from archlang.tasks.kit.ragged import Integers, Ragged, enclose, offsets_of
+from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, Unit
-from archlang.types.statics import Interval
-
-__all__ = ["Interval", "ModularArithmetic"]
 
 
 class ModularArithmetic(ChomskyTask):
@@ -51,10 +49,7 @@ class ModularArithmetic(ChomskyTask):
         positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
         numbers, operators = rng.below(self.modulus, len(positions)), self.modulus + rng.below(3, len(positions))
         x = Ragged(np.where(positions % 2 == 0, numbers, operators).astype(np.uint8), offsets)
-        targets = self._values(x)
-        end = self.modulus + 3
-        x = enclose(x, begin=end + 1, end=end) if self.begin_end else x
-        return Split({"x": x}, targets, groups=length_groups(lengths))
+        return Split({"x": self.enclosed(x)}, self._values(x), groups=length_groups(lengths))
 
     def _values(self, x: Ragged) -> Integers:
         """Returns the values [N] of all expressions. It reads them from left to right and keeps the sum and the last

@@ -2,6 +2,7 @@
 
 A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy.
 
+>>> from archlang.types.statics import Interval
 >>> task = Parity(train=Interval(5, 11), train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> task.spell(train.inputs["x"][0]), int(train.targets[0])
@@ -13,13 +14,10 @@ A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hiera
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols
-from archlang.tasks.kit.ragged import Integers, enclose
+from archlang.tasks.kit.ragged import Integers
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import X_MARKS, Kind, Unit
-from archlang.types.statics import Interval
-
-__all__ = ["Interval", "Parity"]
 
 
 class Parity(ChomskyTask):
@@ -37,6 +35,4 @@ class Parity(ChomskyTask):
         bits = random_symbols(rng, 2, lengths)
         ones = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(bits.values, dtype=np.int64)])
         odd = (ones[bits.offsets[1:]] - ones[bits.offsets[:-1]]) % 2
-        return Split(
-            {"x": enclose(bits, begin=3, end=2) if self.begin_end else bits}, odd, groups=length_groups(lengths)
-        )
+        return Split({"x": self.enclosed(bits)}, odd, groups=length_groups(lengths))

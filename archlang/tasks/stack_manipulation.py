@@ -3,6 +3,7 @@
 A deterministic context-free task of Delétang et al. (2023), Neural Networks and the Chomsky Hierarchy. Popping an empty
 stack changes nothing.
 
+>>> from archlang.types.statics import Interval
 >>> task = StackManipulation(train=Interval(1, 8), test=Interval(9, 10), train_size=10)
 >>> train = task.generate("train", seed=0)
 >>> task.spell(train.inputs["x"][0]), task.spell(train.targets[0][train.scored[0]])
@@ -18,9 +19,6 @@ from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
 from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
-from archlang.types.statics import Interval
-
-__all__ = ["Interval", "StackManipulation"]
 
 END, POP, PUSH, EMPTY = 2, 3, 4, 6
 

@@ -60,13 +60,9 @@ class Dim:
     @property
     def symbol(self) -> str | None:
         """The name, if the size is a single name, or None."""
-        factor = self._factor
-        return None if isinstance(factor, Quotient) else factor
-
-    @property
-    def _factor(self) -> str | None:
-        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
-            return self.terms[0][0][0]
+        match self.terms:
+            case (((name,), 1),) if not isinstance(name, Quotient):
+                return name
         return None
 
     @property
@@ -125,9 +121,10 @@ class Dim:
         rest = Dim._from({monomial: k % divisor for monomial, k in self.terms})
         if rest.constant is not None:
             return whole
-        inner = rest._factor
-        nested = (inner.dividend, inner.divisor * divisor) if isinstance(inner, Quotient) else (rest, divisor)
-        return whole + Dim.of(Quotient(*nested))
+        match rest.terms:
+            case (((Quotient() as inner,), 1),):
+                return whole + inner.dividend.over(inner.divisor * divisor)
+        return whole + Dim.of(Quotient(rest, divisor))
 
     def __str__(self) -> str:
         if self.constant is not None:

@@ -50,18 +50,6 @@ Weights = Mapping[str, Tensor]
 Change = Callable[[Tensor, Mapping[str, StaticValue]], Tensor]
 
 
-def _transposed(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
-    return weight.T.contiguous()
-
-
-def _plus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
-    return weight + 1
-
-
-def _minus_one(weight: Tensor, _: Mapping[str, StaticValue]) -> Tensor:
-    return weight - 1
-
-
 def _from_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
     """From queries, keys and values of each head, one head after another, to all queries first."""
     return _exchanged(weight, str(statics["heads"]), "3")
@@ -78,7 +66,11 @@ def _exchanged(weight: Tensor, outer: str, inner: str) -> Tensor:
 
 # How a weight of a file becomes that of the page, and back.
 _CHANGES: Mapping[str, tuple[Change, Change]] = {
-    "transposed": (_transposed, _transposed), "plus_one": (_plus_one, _minus_one), "by_head": (_from_heads, _to_heads),
+    "transposed": (lambda weight, _: weight.T, lambda weight, _: weight.T),
+    "plus_one": (lambda weight, _: weight + 1, lambda weight, _: weight - 1),
+    "row": (lambda weight, _: weight[None], lambda weight, _: weight[0]),
+    "taps": (lambda weight, _: weight[:, 0].T, lambda weight, _: weight.T[:, None]),
+    "by_head": (_from_heads, _to_heads),
 }  # fmt: skip
 # How a number of a config becomes a static, and back.
 _FORMS: Mapping[str, tuple[Callable[[float], float], Callable[[float], float]]] = {

@@ -38,22 +38,16 @@ not_a_language_model = WeightsError.wording(
     "`{model}` does not predict the next token of the tokens that it reads",
     "export it as a file, with `-o model.py`, which needs only torch",
 )
-_unlike = WeightsError.wording("the config of this `{model_type}` says `{key} = {value}`, and the page `{page}` has "
-                               "nothing of the kind", _BY_HAND)  # fmt: skip
-_names_differ = WeightsError.wording(
-    "the weights in {folder} are not those of the page `{page}`: {difference}", _BY_HAND
-)
 
 
 def names_differ(folder: Path, page: str, name: str, ours: list[int] | None, theirs: list[int] | None) -> WeightsError:
     """The shapes of a weight on the page and in the folder; None where it is missing."""
-    if ours is None:
-        return _names_differ(folder, page, f"`{name}` is left over")
-    return _names_differ(
-        folder, page, f"`{name}` is missing" if theirs is None else f"`{name}` is {theirs}, not {ours}"
-    )
+    fault = "left over" if ours is None else "missing" if theirs is None else f"{theirs}, not {ours}"
+    return WeightsError(f"the weights in {folder} are not those of the page `{page}`: `{name}` is {fault}", _BY_HAND)
 
 
 def not_on_page(model_type: str, key: str, value: object, page: str) -> WeightsError:
     text = json.dumps(value, default=str)
-    return _unlike(model_type, key, text if len(text) <= 60 else f"{text[:60]}…", page)
+    says = f"`{key} = {text if len(text) <= 60 else text[:60] + '…'}`"
+    message = f"the config of this `{model_type}` says {says}, and the page `{page}` has nothing of the kind"
+    return WeightsError(message, _BY_HAND)

@@ -92,6 +92,9 @@ def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
         ("costs parameters = 1 when heads", "E0313", "`heads`"),
         ("maps key(y) = d", "E0502", "no input `y`"),
         ("records gate = y", "E0502", "no input `y`"),
+        ("reads x grouped", "E0503", "`grouped`"),
+        ("reads x causal[2]", "E0503", "`causal`"),
+        ("reads x held[n]", "E0318", "`n` is a length"),
         ("costs memory = 3", "E0507", "`memory`"),
         ("records gates", "E0508", "`gates`"),
         ("costs flops = 0 - 5", "E0509", "at least 0, but `0 - 5` is -5"),
@@ -131,6 +134,11 @@ def test_a_clause_that_a_call_shows_to_be_wrong_is_reported_by_check_and_by_comp
     for mistakes in (caught.value.diagnostics, check(tmp_path / "m.arch")):
         assert [mistake.code for mistake in mistakes] == [code]
         assert message in mistakes[0].message
+
+
+@pytest.mark.parametrize(("reads", "manner"), [("grouped[heads]", "grouped.2"), ("held[heads - 2]", "full")])
+def test_a_size_of_groups_is_a_positive_static(tmp_path: Path, reads: str, manner: str) -> None:
+    assert instance(tmp_path, f"reads q {reads}").reads[0] == manner
 
 
 # A block of the user's own

@@ -10,7 +10,6 @@ from archlang.errors import ProgramError
 from archlang.errors.source import Source, Span
 from archlang.syntax import tree
 from archlang.syntax.parser import parse
-from archlang.syntax.walk import children
 from tests.semantics.compiled import PATH
 from tests.semantics.failures import Failure, failures
 
@@ -59,7 +58,7 @@ def _edits(node: tree.Node) -> Iterator[Edit]:
         value = getattr(node, field.name)
         if isinstance(value, tuple):
             yield from ((_with_comma(part.span), "") for part in value if isinstance(part, tree.Node))
-    for child in children(node):
+    for child in tree.children(node):
         yield from _edits(child)
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Definition, If, Missing, Return, Unclear
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Definition, If, Missing, Return, Unclear, walk
 
 LOOP = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n        h <- norm(h)\n    }}\n    return h\n}}\n"
 

@@ -76,7 +76,7 @@ def test_every_rule_has_a_builder() -> None:
     passed_on |= {"disjunction", "conjunction", "negation", "comparison", "sum", "product", "negative"}
     passed_on |= {"static_argument", "spread"}
     built = set(TreeBuilder(Source("empty.arch", "")).rules)
-    assert {name for name in names if not name.startswith("__")} - built <= passed_on
+    assert {name for name in names if not name.startswith("_")} - built <= passed_on  # an inlined rule has a `_`
     assert built <= names
 
 

@@ -9,7 +9,6 @@ from archlang.errors.source import Source
 from archlang.syntax import tree
 from archlang.syntax.parser import parse, parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import unparse
-from archlang.syntax.walk import walk
 
 
 def program(text: str) -> tree.Program:
@@ -363,19 +362,18 @@ def test_spans_are_exact() -> None:
     product = assign.value
     assert isinstance(product, tree.Binary)
     assert product.span.text == "(h + g[2](h)) * 2"
-    assert product.operator_span.text == "*"
     assert product.left.span.text == "(h + g[2](h))"
 
 
 def test_every_node_is_inside_its_parent(everything: str) -> None:
     def check(node: tree.Node) -> None:
-        for below in walk(node):
+        for below in tree.walk(node):
             assert node.span.start <= below.span.start <= below.span.end <= node.span.end, (node, below)
             if isinstance(below, tree.Name):
                 assert below.span.text.strip("()") == below.text
 
     for item in program(everything).items:
-        for node in walk(item):
+        for node in tree.walk(item):
             check(node)
 
 

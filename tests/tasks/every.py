@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from operator import add, eq, mul
+from operator import add, eq, lt, mul
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +15,7 @@ import archlang.tasks
 from archlang.errors import ArchlangError
 from archlang.errors.source import Source
 from archlang.plan.from_file import bind_task
-from archlang.syntax import parse
-from archlang.syntax.tree import Binary, Boolean, Conditional, Expression, Extern, ListOf, Name, Number, Range, String
+from archlang.syntax import parse, tree
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.ragged import Ragged
 from archlang.tasks.kit.split import Split
@@ -61,34 +60,34 @@ SMALL: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq}  # Any: numbers, texts
+OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq, "<": lt}  # Any: numbers, texts
 
 
-def signature(name: str) -> Extern:
+def signature(name: str) -> tree.Extern:
     path = FOLDER / f"{name}.arch"
     (item,) = parse(Source(path.name, path.read_text(encoding="utf-8"))).items
-    assert isinstance(item, Extern)
+    assert isinstance(item, tree.Extern)
     return item
 
 
-def value(expression: Expression | None, statics: Mapping[str, object]) -> object:
+def value(expression: tree.Expression | None, statics: Mapping[str, object]) -> object:
     match expression:
-        case Number(value=number):
-            return number
-        case Boolean(value=truth):
-            return truth
-        case String(value=text):
+        case tree.Unary(operator="-", operand=tree.Number(value=number)):
+            return -number
+        case tree.Number(value=known) | tree.Boolean(value=known):
+            return known
+        case tree.String(value=text):
             return text
-        case Name():
+        case tree.Name():
             return statics.get(expression.text, expression.text)
-        case ListOf(items=items):
+        case tree.ListOf(items=items):
             return tuple(value(item, statics) for item in items)
-        case Range(low=low, high=high):
+        case tree.Range(low=low, high=high):
             ends = value(low, statics), value(high, statics)
             return Interval(*ends)  # type: ignore[arg-type] # both are numbers
-        case Conditional(then=then, test=test, otherwise=otherwise):
+        case tree.Conditional(then=then, test=test, otherwise=otherwise):
             return value(then if value(test, statics) else otherwise, statics)
-        case Binary(operator=operator, left=left, right=right):
+        case tree.Binary(operator=operator, left=left, right=right):
             return OPERATORS[operator](value(left, statics), value(right, statics))
     raise AssertionError(expression)
 

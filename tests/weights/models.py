@@ -25,6 +25,10 @@ NEOX = {
     "vocab_size": 50, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
     "rotary_pct": 0.5,
 }  # fmt: skip
+MAMBA = {
+    "vocab_size": 50, "hidden_size": 32, "num_heads": 4, "head_dim": 16, "state_size": 8, "n_groups": 1,
+    "num_hidden_layers": 2, "chunk_size": 8,
+}  # fmt: skip
 CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2", GPT2),
     "gpt2_untied": ("GPT2", GPT2 | {"tie_word_embeddings": False, "n_inner": 48, "layer_norm_epsilon": 1e-3}),
@@ -44,6 +48,7 @@ CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
         "Gemma2",
         SIZES | {"head_dim": 16, "attn_logit_softcapping": None, "final_logit_softcapping": None},
     ),
+    "mamba2": ("Mamba2", MAMBA),
     "qwen3": ("Qwen3", SIZES | {"head_dim": 16}),
 }
 

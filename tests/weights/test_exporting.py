@@ -8,8 +8,7 @@ import torch
 
 import archlang
 from archlang.weights import mistakes
-from archlang.weights.exporting import export_folder
-from archlang.weights.importing import import_folder
+from archlang.weights.huggingface import export_folder, import_folder
 from tests.closeness import close
 from tests.weights.models import CAUSAL, transformers, written
 

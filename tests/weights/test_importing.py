@@ -11,8 +11,7 @@ import pytest
 import torch
 
 import archlang
-from archlang.weights.exporting import export_folder
-from archlang.weights.importing import import_folder
+from archlang.weights.huggingface import export_folder, import_folder
 from archlang.weights.mistakes import WeightsError
 from tests.closeness import close
 from tests.weights.models import CAUSAL, SIZES, transformers, written

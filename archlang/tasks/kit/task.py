@@ -349,6 +349,11 @@ class ShippedTask(ABC):
         """Returns tokens as text, separated by spaces."""
         return spell(self, tokens)  # type: ignore[arg-type] # a subclass is a `Task`
 
+    def enclosed(self, x: Ragged) -> Ragged:
+        """Returns sequences between `[B]` and `[E]`, which are the last tokens, if `begin_end` asks for these."""
+        vocab = self.sizes["vocab"]
+        return enclose(x, begin=vocab - 1, end=vocab - 2) if self.begin_end else x
+
     @abstractmethod
     def make(self, split: str, seed: int) -> Split:
         """Returns one of the splits."""

@@ -155,7 +155,7 @@ MOMENTS: list[tuple[object, str, int]] = [
     (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
     (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
     (Record, "sizes", 2), (torch, "save", 1), (torch, "save", 4), (os, "rename", 3), (os, "replace", 9),
-    (checkpoint, "_sha256", 5), (evaluation, "compare", 1),
+    (checkpoint, "_sha256", 5), (evaluation, "measured_claims", 1),
 ]  # fmt: skip
 
 
@@ -302,7 +302,7 @@ def test_a_run_with_patience_ends_after_as_many_evaluations_without_a_better_val
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "number"), [(EagerStep, "take", 13), (torch, "save", 3), (evaluation, "compare", 1)]
+    ("owner", "name", "number"), [(EagerStep, "take", 13), (torch, "save", 3), (evaluation, "measured_claims", 1)]
 )
 def test_a_killed_run_with_patience_ends_at_the_same_step(
     owner: object, name: str, number: int, program: Path, tmp_path: Path

@@ -2,8 +2,7 @@
 
 from archlang.errors.source import Source
 from archlang.syntax.parser import parse
-from archlang.syntax.tree import Definition, Name
-from archlang.syntax.walk import walk
+from archlang.syntax.tree import Definition, Name, walk
 
 
 def definition(text: str) -> Definition:
