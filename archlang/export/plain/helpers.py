@@ -147,7 +147,7 @@ def mixed(
         (result,) = body(owner, *(for_rows(value, weight) for value in (rows, *captured)))
         weight = weight.unsqueeze(-1)
         results.append(result.masked_fill(weight == 0, 0) * weight)
-    return torch.stack(results).sum(0).unflatten(0, values.shape[:-1])
+    return torch.stack(results).sum(0).view(*values.shape[:-1], result.shape[-1])
 
 
 def where_real(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
