@@ -110,20 +110,27 @@ def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Spa
 _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
-def state_changes_type(
-    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool
-) -> Diagnostic:
+def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None, length: str) -> Diagnostic:
+    """`length`: a row of `_LENGTH_REMEDY`."""
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
     if before.name == "number":
         remedy = f"begin with zeros of the type `{after}` before the loop, as in `{name} = 0 * …`"
     elif before.name == after.name == "seq" and before.feature == after.feature:
-        remedy = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
-        remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}" if in_scan else remedy
+        remedy = _LENGTH_REMEDY[length].format(name)
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
+
+
+_KEEP_LENGTH = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
+_LENGTH_REMEDY = {
+    "kept": _KEEP_LENGTH,
+    "carried": "write `carry {} growing` if it grows in each step; otherwise " + _KEEP_LENGTH,
+    "growing": "update it outside of this loop: a growing state grows in its own scan, not in a loop within",
+    "of scan": "bind this value to a new name with `=`: the scan sets `{}` anew in each step",
+}
 
 
 def _size_that_differs(wanted: Type, got: Type) -> Dim | None:
@@ -139,7 +146,9 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     kinds = {left.name, right.name}
     if kinds == {"seq", "map"}:
         remedy = "add a sequence to each row or column of a map with `outer_sum`, or use a number"
-    elif kinds <= set(FEATURED) and left.dims[-1] != right.dims[-1]:
+    elif (
+        kinds <= set(FEATURED) and Dim.of(1) not in (left.dims[-1], right.dims[-1]) and left.dims[-1] != right.dims[-1]
+    ):
         remedy = f"give both the same number of features, for example with `linear[{left.dims[-1]}]`, or one of them 1"
     elif left.name == right.name == "seq":
         remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"

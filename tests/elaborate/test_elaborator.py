@@ -220,6 +220,15 @@ def test_a_growing_state_grows_by_the_same_piece_in_each_step(scan: str, expecte
             "0 * h", "repeat 3 { s <- append(s, h) }", "`slice[-4, 4](…)`",
             "slice[-4, 4](pad[4, 0](0 * h))", "repeat 3 { s <- slice[-4, 4](append(s, h)) }",
         ),
+        (
+            "scan v after b in h { b <- append(b, expand(v))\nemit mean(b) }", "", "a new name with `=`",
+            "scan v after b in h { b2 = append(b, expand(v))\nemit mean(b2) }", "",
+        ),
+        (
+            "learned[2, d]()", "scan v in h carry s growing { repeat 2 { s <- append(s, expand(v)) } }",
+            "outside of this loop: a growing state",
+            "learned[2, d]()", "scan v in h carry s growing { s <- append(s, expand(v)) }",
+        ),
     ],
 )  # fmt: skip
 def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
@@ -228,7 +237,6 @@ def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
     program = "block a(h: seq[n, d]) -> seq[n, d] {{ s = {}\n{}\nreturn h + mean(s) }}"
     (mistake,) = check_text(program.format(start, loop))
     assert (mistake.code, remedy in mistake.remedy) == ("E0405", True)
-    assert ("scan" in loop) == ("growing" in mistake.remedy)
     assert codes(program.format(corrected_start, corrected_loop)) == []
 
 
