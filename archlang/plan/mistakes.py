@@ -23,6 +23,7 @@ def sees_future(
     task: str,
     culprit: str,
     reason: Reason,
+    rate: int,
     path: Sequence[str],
     labels: Iterable[Label],
     is_not_causal: bool,
@@ -32,7 +33,7 @@ def sees_future(
     """`is_not_causal` if the block at fault has a static `causal`, which is false, and `call` is where the block is
     named; `has_one_length` if all of its inputs have the same one."""
     message = f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}"
-    remedy = _PAST_REMEDY[reason]
+    remedy = _PAST_REMEDY[reason].format(rate)
     if is_not_causal and reason in (Reason.READS_ALL, Reason.READS_ROWS):
         remedy = f"set `causal = true`, or {remedy}"
     if reason is Reason.READS_ALL and not has_one_length:
@@ -46,7 +47,7 @@ _PAST_REMEDY = {
     Reason.READS_ALL: "read earlier positions only",
     Reason.READS_ROWS: "read the `lower_triangle` of the map",
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
-    Reason.READS_GROUPS: "bring its positions back to those of the input with `hold`",
+    Reason.READS_GROUPS: "bring its positions back to those of the input with `hold[{}]` or a larger one",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",
     Reason.MOVES_FOR_OTHERS: "update it in a separate loop; a state with the positions of the halting state "

@@ -102,6 +102,7 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborate
         item.name,
         name,
         leak.reason,
+        leak.rate,
         _without_repeats(path),
         labels,
         instance is not None,
