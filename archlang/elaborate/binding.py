@@ -211,8 +211,8 @@ class Binding:
         else:
             expected = expected or unparse(parameter.type)
             kinds = {parameter_kind(static, self.declaration.file) for static in self.parameters.values()}
-            place, takes_numbers = parameter.span, not kinds.isdisjoint(("int", "float"))
-            self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, place, takes_numbers))
+            takes_numbers = not kinds.isdisjoint(("int", "float"))
+            self.report(mistakes.wrong_type(span, block, parameter, expected, actual, takes_numbers))
 
     def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
         if not isinstance(written, tree.Name) or written.text in self.parameters or len(written.parts) > 1:

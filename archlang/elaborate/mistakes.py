@@ -9,6 +9,7 @@ from archlang.errors.edits import closing_bracket, is_in_signature, resized, wor
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
 from archlang.errors.source import Span
+from archlang.syntax.tree import InputParameter
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
 
@@ -61,21 +62,21 @@ def sizes_disagree(
 
 
 def wrong_type(
-    span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None, takes_numbers: bool
+    span: Span, block: str, parameter: InputParameter, expected: str, got: Type, takes_numbers: bool
 ) -> Diagnostic:
     """`takes_numbers`: a static of the block is a number."""
-    labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
-    message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
+    labels = (Label(parameter.span, f"`{parameter.name}` is declared here"),)
+    message = f"`{block}` expects `{expected}` as `{parameter.name}`, but this is `{got}`"
     kinds = (expected.split("[")[0], got.name)
     remedy = _TYPE_REMEDY.get(kinds, "apply a block that returns a value of this type")
     if got.name == "number":
         number = " ".join(span.text.split())
-        static = f"in square brackets: `{block}[{number}](…)`"
         if kinds[0] in ("data", "seq", "vec"):
             remedy = f"make it a sequence, `constant[1, 1]() + {number}`, or a vector, the `first` of that"
         if takes_numbers:  # a number with a name may be no static, as that of a loop
-            has_name = any(map(str.isalpha, number))
-            remedy = f"{remedy}; a static stands {static}" if has_name else f"numbers are statics, {static}"
+            static = f"in square brackets: `{block}[{number}](…)`"
+            is_named = any(map(str.isalpha, number))
+            remedy = f"{remedy}; a static stands {static}" if is_named else f"numbers are statics, {static}"
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))
@@ -111,7 +112,6 @@ _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
 def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None, length: str) -> Diagnostic:
-    """`length`: a row of `_LENGTH_REMEDY`."""
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
@@ -146,9 +146,7 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     kinds = {left.name, right.name}
     if kinds == {"seq", "map"}:
         remedy = "add a sequence to each row or column of a map with `outer_sum`, or use a number"
-    elif (
-        kinds <= set(FEATURED) and Dim.of(1) not in (left.dims[-1], right.dims[-1]) and left.dims[-1] != right.dims[-1]
-    ):
+    elif kinds <= set(FEATURED) and len({left.dims[-1], right.dims[-1]} - {Dim.of(1)}) == 2:
         remedy = f"give both the same number of features, for example with `linear[{left.dims[-1]}]`, or one of them 1"
     elif left.name == right.name == "seq":
         remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"
