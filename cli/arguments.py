@@ -151,7 +151,12 @@ Remat = Annotated[
 Seeds = Annotated[
     str | None, typer.Option("--seeds", help="A number (`3`), a range (`1..5`) or a list (`1,4`).", callback=_seeds)
 ]
-Engine = Annotated[str, typer.Option("--engine", help="local, ray or slurm.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="local, ray or slurm.", callback=matching("local|ray|slurm", "one of local, ray, slurm")
+    ),
+]
 EngineOptions = Annotated[
     list[str] | None,
     typer.Option(

@@ -300,7 +300,7 @@ def tune(
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
-    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices)
+    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices, not trials)
     shown, lost = RunsDisplay(terminal, search.recipe, trials), False
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries, devices)
@@ -327,7 +327,9 @@ def tune(
     elif ranked:
         _print_best(tuning, ranked)
     elif not (stop.asked or is_over or unfinished):
-        console.fail("no trial succeeded", "raise `--trials`, or see the failures above")
+        console.fail(
+            "no trial succeeded", "raise `--trials`, or see the failures above" if trials else "raise `--trials`"
+        )
     if stop.asked or lost:
         raise typer.Exit(stop.exit_code if stop.asked else 71)
 

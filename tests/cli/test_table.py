@@ -219,6 +219,7 @@ def test_seeds_train_together_or_a_warning_says_why_not(archlang: Command, folde
         (["tiny.arch", "--list"], "or with `--list` a folder"),
         (["--together", "--devices", "2"], "`--together` and several devices or nodes exclude each other"),
         (["--together", "--engine-option", "nodes=2"], "`--together` and several devices or nodes exclude each other"),
+        (["--no-run", "--engine", "foo"], "'foo' is not one of local, ray, slurm"),
         (["--list", "--only", "Tiny"], "`--list` and `--only` exclude each other"),
         (["--list", "--format", "latex"], "`--list` has no format latex"),
     ],
@@ -230,6 +231,13 @@ def test_a_wrong_option_is_an_error_before_anything_runs(
     assert (result.code, result.out) == (2, "")
     assert message in " ".join(result.err.replace("│", " ").split())
     assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--no-run", "--dry-run", "--yes"])
+def test_a_file_is_no_folder_of_runs(archlang: Command, folder: Path, option: str) -> None:
+    result = table(archlang, "--out", "tiny.arch", option)
+    assert (result.code, result.out) == (1, "")
+    assert "tiny.arch is a file" in result.err
 
 
 def test_tune_prints_the_best_trial_as_a_valid_recipe(archlang: Command, folder: Path) -> None:
@@ -254,6 +262,24 @@ def test_a_trial_that_was_cut_off_is_not_done_and_resumes(archlang: Command, fol
     looked = archlang("tune", "tiny.arch", "--trials", "0")
     assert (looked.code, looked.err) == (0, "")
     assert re.search(r"trial 0: .*: not done; it resumes with the next search", looked.out)
+
+
+def test_a_folder_without_a_search_is_not_made_one(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed")
+    (folder / "run").mkdir()
+    (folder / "run" / "run.json").touch()
+    (folder / "empty").mkdir()
+    before = sorted(folder.rglob("*"))
+    for out, trials, reason in (
+        ("missing", "0", "missing has no search of this recipe"),
+        ("empty", "0", "empty has no search of this recipe"),
+        ("run", "0", "run holds another run: a search has a folder of its own"),
+        ("run", "1", "run holds another run: a search has a folder of its own"),
+    ):
+        result = archlang("tune", "tiny.arch", "--trials", trials, "--out", out, "--device", "cpu")
+        assert result.code == 1
+        assert reason in " ".join(result.err.split())
+        assert sorted(folder.rglob("*")) == before
 
 
 def test_tune_names_its_pruners(archlang: Command, folder: Path) -> None:

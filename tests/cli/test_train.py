@@ -240,6 +240,39 @@ def test_a_dry_run_refuses_what_the_run_refuses(
     assert [path.name for path in folder.iterdir()] == ["tiny.arch"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--set", "task.length=100_000"), "the split `train` of `text` has no items"),
+        (("--from", "nothing"), "nothing is neither a run nor a saved model"),
+        (("--track", "wandbee"), "there is no tracker `wandbee`"),
+        (("--track", "mine.rows"), "the tracker `mine.rows`"),
+        (("--out", "words.arch"), "words.arch exists and is a file"),
+        (("--out", "texts"), "texts exists and holds other files"),
+    ],
+)
+def test_a_dry_run_asks_the_files_that_the_run_asks(
+    arguments: tuple[str, ...], reason: str, archlang: Command, folder: Path
+) -> None:
+    (folder / "texts").mkdir()
+    (folder / "texts" / "a.txt").write_text("one two three\n" * 20)
+    (folder / "words.arch").write_text(
+        "model words[d = 4](x: tokens[n]) -> logits[n, vocab] { return embed[d](x) |> linear[vocab] }\n"
+        'recipe words { task text[path = "texts", length = 4, valid_share = 0.2] model words\n'
+        "    train adamw[batch = 2, steps = 1] }\n"
+    )
+
+    def files() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    before = files()
+    for dry in ((), ("--dry-run",)):
+        result = archlang("train", "words.arch", *arguments, "--device", "cpu", *dry)
+        assert result.code in (1, 71)
+        assert reason in result.err.replace("\n", " ")
+        assert files() == before
+
+
 OWN_BLOCK = """import torch
 from torch import nn
 

@@ -90,6 +90,7 @@ no_tokenizer = TaskError.wording(
 no_match = TaskError.wording(
     "no file matches {path}", "put the files of `{task}` there; a pattern is relative to the folder of the program"
 )
+empty_folder = TaskError.wording("the folder {path} has no files", "put the files there, or name another folder")
 link_outside = TaskError.wording(
     "{path} is a link that leads out of {folder}", "name the folder of the file that it leads to"
 )

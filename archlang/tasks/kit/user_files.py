@@ -247,7 +247,8 @@ def files_of(path: str) -> tuple[str, ...]:
     are none, returns the path, whose reading then fails.
 
     Raises:
-        TaskError: one of them is a link that leads out of the folder, or the folder has several data sets."""
+        TaskError: one of them is a link that leads out of the folder, or the folder has no files or several data
+            sets."""
     if os.path.isfile(path):
         return (path,)
     if os.path.isfile(os.path.join(path, "dataset_dict.json")):
@@ -263,6 +264,8 @@ def files_of(path: str) -> tuple[str, ...]:
     for file in files:
         if inside.find(file) is None:
             raise mistakes.link_outside(file, folder)
+    if not files and os.path.isdir(path):
+        raise mistakes.empty_folder(path)
     return tuple(files) or (path,)
 
 

@@ -103,15 +103,26 @@ def open_trackers(names: Sequence[str], plan: Plan, folder: Path) -> list[Tracke
     return [_open(name, plan, folder) for name in names]
 
 
-def _open(name: str, plan: Plan, folder: Path) -> Tracker:
+def load_tracker(name: str, plan: Plan) -> Any:  # Any: the packages are extras
+    """Returns the function or the package of a tracker.
+
+    Raises:
+        MachineError: the package is not installed.
+        PluginError: the function cannot be loaded.
+        RunError: there is no such tracker."""
     module, _, attribute = name.rpartition(".")
     if module:
-        function = PluginFunction.load(plan.plugins, f"{module}:{attribute}", f"the tracker `{name}`")
-        return Tracker(name, lambda values, step: function(step, dict(values)), lambda: None)
+        return PluginFunction.load(plan.plugins, f"{module}:{attribute}", f"the tracker `{name}`")
     if name not in TRACKERS:
         raise mistakes.unknown_tracker(name, listed(TRACKERS))
     with needs_extra(name):
-        service: Any = importlib.import_module(name)  # Any: the packages are extras
+        return importlib.import_module(name)
+
+
+def _open(name: str, plan: Plan, folder: Path) -> Tracker:
+    service = load_tracker(name, plan)
+    if isinstance(service, PluginFunction):
+        return Tracker(name, lambda values, step: service(step, dict(values)), lambda: None)
     config = {path: str(value) for path, value in plan.settings.items()}
     try:
         if name == "mlflow":

@@ -14,9 +14,8 @@ from archlang.graph.summary import Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.train.data import Sampler
 from archlang.train.devices import select_device
-from archlang.train.runs.evaluation import load_splits
 from archlang.train.runs.points import Point
-from archlang.train.runs.training import make_settings, train
+from archlang.train.runs.training import load_needed, make_settings, train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import FORWARD_AND_BACKWARD, NoProgress
@@ -42,10 +41,10 @@ def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
 
     Raises:
         PluginError: a function of the user's own is in no plugin, or its file cannot be imported.
-        RunError: a setting is invalid.
+        RunError: a setting is invalid, or a split that training needs is empty.
         TaskError: the task cannot be made, or its training data cannot be generated."""
     settings, task = make_settings(plan)
-    split = load_splits(plan.task.name, plan.task.statics, task, ["train"], console)["train"]
+    split = load_needed(plan, settings, task, console)["train"]
     lengths = np.max([field.lengths for field in split.inputs.values()], axis=0)
     sampler = Sampler.of(settings, lengths, plan.seed)
 

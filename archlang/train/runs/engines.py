@@ -4,6 +4,7 @@ import logging
 import math
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import time
@@ -20,7 +21,6 @@ import torch
 from pebble import ProcessExpired, ProcessPool
 
 from archlang.errors.machine import first_line, needs_extra
-from archlang.errors.names import listed
 from archlang.train.runs import mistakes
 from archlang.train.runs.points import JOBS, RESUMES, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
@@ -38,10 +38,9 @@ def make_engine(
         devices: Those of a point.
 
     Raises:
-        RunError: There is no engine of that name, its package is not installed, or an option is unknown."""
+        MachineError: The package of the engine is not installed.
+        RunError: An option is unknown or cannot have its value."""
     engines = {"local": LocalEngine, "ray": RayEngine, "slurm": SlurmEngine}
-    if name not in engines:
-        raise mistakes.unknown_engine(name, listed(tuple(engines)))
     return engines[name](workers, options, retries, devices)
 
 
@@ -265,11 +264,11 @@ class RayEngine(Engine):
         self._ray: Any = ray  # Any: Ray is hardly typed
         for unknown in sorted(options.keys() - {"address", "cpus", "gpus"}):
             raise mistakes.engine_option("ray", unknown)
-        try:
-            self._cpus = devices * float(options.get("cpus", "1"))
-            self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
-        except ValueError:
-            raise mistakes.engine_option("ray", "cpus") from None
+        for name in options.keys() & {"cpus", "gpus"}:
+            if not re.fullmatch(r"\d+(\.\d+)?|\.\d+", options[name]):
+                raise mistakes.engine_value(name, "ray", options[name], "a number")
+        self._cpus = devices * float(options.get("cpus", "1"))
+        self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
 
     @contextmanager
     def _working(self, points: int | None) -> Iterator[int]:
@@ -336,7 +335,7 @@ class SlurmEngine(Engine):
         points, nodes = options.pop("points", "1"), options.get("nodes", "1")
         for name, text in (("points", points), ("nodes", nodes)):
             if not text.isdecimal() or not int(text):
-                raise mistakes.engine_option("slurm", name)
+                raise mistakes.engine_value(name, "slurm", text, "a whole number from 1")
         self._points_per_job, self._nodes = int(points), int(nodes)
         self._executor: Any = None  # Any: submitit's executors have no common type
 

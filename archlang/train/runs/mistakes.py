@@ -83,12 +83,17 @@ def no_such_metric(task: str, metric: str, possible: Iterable[str]) -> RunError:
 
 # Engines and searches
 
-unknown_engine = RunError.wording("there is no engine `{name}`", "the engines are {possible}")
 engine_option = RunError.wording(
     "the engine `{name}` does not take the option `{option}`", "see the options of engines in `archlang table --help`"
 )
+engine_value = RunError.wording(
+    "the option `{option}` of the engine `{name}` cannot be `{text}`", "give {expected}: `--engine-option {option}=2`"
+)
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"
+)
+no_study = RunError.wording(
+    "{folder} has no search of this recipe", "name the folder of one with `--out`, or begin one with `--trials N`"
 )
 study_fails = RunMachineError.wording(
     "{path} cannot be read or written: {reason}",

@@ -105,8 +105,15 @@ def folder_name(plan: Plan, precision: str) -> str:
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
 
 
+def require_no_file(folder: Path) -> None:
+    """Raises a RunError if the folder of a table or a search is a file."""
+    if folder.is_file():
+        raise mistakes.not_a_folder(folder)
+
+
 def make_folder(folder: Path, names: Iterable[str]) -> None:
     """Creates the folder of a table or a search, if it is missing. These names in it may be missing too."""
+    require_no_file(folder)
     with disk_errors_as(mistakes.not_written, folder), Folder.create(folder) as opened:
         for name in names:
             opened.require_plain(name)

@@ -33,6 +33,13 @@ class Start:
         )
         self._has_checkpoint = bool(Checkpoints(folder / reading.CHECKPOINTS).steps())
 
+    def check(self) -> None:
+        """
+        Raises:
+            RunError: the weights to load are not those of a run or a saved model, or damaged."""
+        if self.source and not (self.record and self._has_checkpoint):
+            _require_model(Path(self.source))
+
     def prepare(self, module: nn.Module) -> None:
         """
         Raises:
@@ -73,10 +80,14 @@ class Start:
         return "; ".join([text, *(f"{what}: {_some(names)}" for what, names in parts.items() if names)])
 
 
-def _read(folder: Path) -> Mapping[str, Tensor]:
+def _require_model(folder: Path) -> None:
     if not (reading.has(folder, schemas.RUN) or reading.is_earlier(folder)):
         raise mistakes.no_weights_in(folder)
     reading.require_intact(folder)
+
+
+def _read(folder: Path) -> Mapping[str, Tensor]:
+    _require_model(folder)
     record = reading.read_record(folder, schemas.RUN, schemas.ModelRecord)
     return stored_weights(folder, record, "best").weights
 

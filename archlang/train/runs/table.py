@@ -16,7 +16,7 @@ from archlang.train.record.reading import has, is_in_use, read_record, read_resu
 from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.evaluation import measure
-from archlang.train.runs.points import Point, folder_name
+from archlang.train.runs.points import Point, folder_name, require_no_file
 from archlang.train.trainer import SAVED_EVERY, Interval
 
 
@@ -131,6 +131,9 @@ class TableRuns:
     device: str = "auto"
     devices: int = 1
     """of each run"""
+
+    def __post_init__(self) -> None:
+        require_no_file(self.folder)
 
     def run_folder(self, plan: Plan) -> Path:
         return self.folder / folder_name(plan, self.precision)

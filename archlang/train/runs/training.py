@@ -32,7 +32,7 @@ from archlang.train.devices import (
 )
 from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
-from archlang.train.record.curves import open_trackers
+from archlang.train.record.curves import load_tracker, open_trackers
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import Record, recorded_threads
 from archlang.train.refusals import is_elementwise, uses_every_weight
@@ -86,7 +86,7 @@ def train(
     leaves_weights_out = not uses_every_weight(plan.graph)
     fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
     record = Record(folder)
-    resumes = record.check(plan, precision)
+    resumes = check_files(plan, folder, precision, track)
     if devices * nodes > 1:
         fabric.launch()
         # The name may hold the time at which each process was started.
@@ -143,15 +143,41 @@ def make_settings(plan: Plan) -> tuple[Settings, Task]:
     return settings, task
 
 
+def check_files(plan: Plan, folder: Path, precision: str, track: Sequence[str] = ()) -> bool:
+    """Returns whether the folder already holds this run. Changes nothing.
+
+    Raises:
+        MachineError: the package of a tracker is not installed.
+        PluginError: the function of a tracker cannot be loaded.
+        RunError: the folder holds something else, or there are no such trackers or weights to begin with."""
+    resumes = Record(folder).check(plan, precision)
+    Start(Settings(plan.train.statics), folder).check()
+    for name in track:
+        load_tracker(name, plan)
+    return resumes
+
+
 def _load_data(
     plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
-    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or task.split_names(), console)
-    for name in ("train", settings.selecting[0]):
-        if not len(loaded[name]):
-            raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
+    loaded = load_needed(plan, settings, task, console, splits or task.split_names())
     if isinstance(task, ReadsUserFiles):
         warn_of_shared_rows(loaded)
+    return loaded
+
+
+def load_needed(
+    plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
+) -> dict[str, Split]:
+    """Returns these splits; without any, those that no training can do without.
+
+    Raises:
+        RunError: one that no training can do without is empty."""
+    needed = ("train", settings.selecting[0])
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or needed, console)
+    for name in needed:
+        if not len(loaded[name]):
+            raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
     return loaded
 
 

@@ -19,9 +19,9 @@ from archlang.tasks.kit.metrics import LOWER_IS_BETTER, rank
 from archlang.train.record import mistakes
 from archlang.train.record.mistakes import RunError, disk_errors_as
 from archlang.train.record.reading import LOCK, has, is_in_use, read_metrics, read_results
-from archlang.train.record.schemas import RESULTS, EvaluationMetrics
+from archlang.train.record.schemas import RESULTS, RUN, EvaluationMetrics
 from archlang.train.runs.engines import Engine
-from archlang.train.runs.mistakes import other_study, searched, study_fails
+from archlang.train.runs.mistakes import no_study, other_study, searched, study_fails
 from archlang.train.runs.points import JOBS, PRUNED, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
 from archlang.train.trainer import SAVED_EVERY, Interval
@@ -65,6 +65,8 @@ class Tuning:
     """`median` or `hyperband`: which trials end before their last step"""
     devices: int = 1
     """of each run"""
+    only_looks: bool = False
+    """whether no trial will run: a study must exist, and nothing changes"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
     _states: Any = field(init=False, repr=False)
     _running: dict[Path, Any] = field(init=False, default_factory=dict, repr=False)
@@ -72,11 +74,18 @@ class Tuning:
     _next_look: float = field(init=False, default=0.0, repr=False)
 
     def __post_init__(self) -> None:
-        """Opens the study."""
+        """Opens the study.
+
+        Raises:
+            RunError: the folder holds a run, another study, or no study to look at."""
         with needs_extra("tune"):
             import optuna
         self._states = optuna.trial.TrialState
         optuna.logging.set_verbosity(logging.WARNING)
+        if has(self.folder, RUN):
+            raise mistakes.another_run(self.folder, "a search has a folder of its own")
+        if self.only_looks and not has(self.folder, _STUDY):
+            raise no_study(self.folder)
         # SQLite and submitit would write through links.
         make_folder(self.folder, [JOBS, LOCK, *(f"{_STUDY}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))])
         # Without a pool, each query closes its connection: nothing else would.
@@ -90,6 +99,8 @@ class Tuning:
         storage = optuna.storages.RDBStorage(
             f"sqlite:///{(self.folder / _STUDY).absolute()}", engine_kwargs={"poolclass": NullPool}
         )
+        if self.only_looks and self.search.recipe not in optuna.get_all_study_names(storage):
+            raise no_study(self.folder)
         study = optuna.create_study(
             storage=storage,
             study_name=self.search.recipe,
@@ -99,7 +110,8 @@ class Tuning:
         base = study.user_attrs.get(_BASE, self.search.base)
         if one_line(base) != one_line(self.search.base):
             raise other_study(self.folder, base, self.search.base)
-        study.set_user_attr(_BASE, base)
+        if not self.only_looks:
+            study.set_user_attr(_BASE, base)
         # With the same seed, a reopened study would sample its first trials again.
         seed = self.seed + len(study.get_trials(deepcopy=False))
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)

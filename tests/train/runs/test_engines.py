@@ -239,17 +239,18 @@ def test_another_engine_resumes_runs(
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("loca", {}, "`local`, `ray`"),
         ("local", {"partition": "gpu"}, "partition"),
         pytest.param("ray", {"colour": "red"}, "colour", marks=installed("ray")),
         pytest.param("slurm", {}, "SLURM", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
-        pytest.param("slurm", {"points": "0"}, "points", marks=installed("submitit")),
-        pytest.param("slurm", {"nodes": "two"}, "nodes", marks=installed("submitit")),
+        pytest.param("ray", {"cpus": "abc"}, "`cpus` of the engine `ray` cannot be `abc`", marks=installed("ray")),
+        pytest.param("ray", {"gpus": "-1"}, "`gpus` of the engine `ray` cannot be `-1`", marks=installed("ray")),
+        pytest.param("slurm", {"points": "0"}, "`points` of .* cannot be `0`", marks=installed("submitit")),
+        pytest.param("slurm", {"nodes": "two"}, "`nodes` of .* cannot be `two`", marks=installed("submitit")),
         pytest.param("slurm", {"cluster": "local", "nodes": "2"}, "nodes", marks=installed("submitit")),
     ],
 )
-def test_an_unknown_engine_or_option_is_named(
+def test_a_wrong_option_of_an_engine_is_named(
     points: tuple[Point, ...], name: str, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(RunError, match=message):
