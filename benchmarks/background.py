@@ -19,6 +19,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parent.parent
 _RESULTS = _ROOT / "recipes" / "results"
 _KEPT = {"run.json", "results.json", "versions.json"}
+_NOT_RESUMED = {"tensorboard", ".lock"}
 _MOST_BYTES = 50_000_000  # of all that is kept for resumption
 _GRACE = 120  # seconds in which a run that is asked to stop writes its checkpoint
 
@@ -92,7 +93,7 @@ def _trim(runs: Path) -> None:
     kept = 0
     for run in runs.iterdir():
         for part in run.iterdir() if run.is_dir() else ():
-            if _is_open(run):
+            if _is_open(run) and part.name not in _NOT_RESUMED:
                 kept += sum(file.stat().st_size for file in [part, *part.rglob("*")] if file.is_file())
             elif part.name not in _KEPT:
                 shutil.rmtree(part) if part.is_dir() else part.unlink()

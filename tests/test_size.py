@@ -19,14 +19,14 @@ BUDGETS = {
     "elaborate resolve types plan": (9_814, 9_800),
     "train api": (9_713, 7_900),
     "tasks data": (9_396, 8_600),
-    "export": (1_979, 2_400),
+    "export": (1_983, 2_400),
     "editor play": (4_370, 4_400),
     "reports": (3_622, 3_700),
     "cli": (3_324, 3_500),
-    "": (19_795, 16_500),
+    "": (19_799, 16_500),
 }
-TOTAL = 66_241  # the aim is 61,000
-TESTS = 58_766  # the aim is 55,000
+TOTAL = 66_249  # the aim is 61,000
+TESTS = 58_798  # the aim is 55,000
 MEDIAN_FILE = 150  # the aim is 120
 IMPORTS = 64  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -53,8 +53,6 @@ class Binding:
     # Computed sizes of inputs, whose names a later input may bind, with those of the arguments.
     _computed: list[tuple[tree.Expression, Dim, Span, Axis]] = field(default_factory=list)
     _disagreeing: set[str] = field(default_factory=set)
-    # Statics with a value that a condition of `where` does not allow.
-    _refused: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         item = self.declaration.item
@@ -127,14 +125,17 @@ class Binding:
         evaluator = replace(self.evaluator, report=problems.append)
         conditions = self.declaration.item.signature.where
         violated = [condition for condition in conditions if evaluator.truth(condition) is False]
+        refused: set[str] = set()
         for condition in violated:
             names = {node.text for node in self._statics_of(condition)}
             # Another condition about one of its statics is likely to fail for the same value.
-            if self._refused.isdisjoint(names):
+            if refused.isdisjoint(names):
                 self.report(self._violated(condition))
-                self._refused |= names
-        # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads.
-        for mistake in problems if not violated else ():
+                refused |= names
+        # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads; nor may sizes.
+        if violated:
+            self.report = self.evaluator.report = self._of_lengths.report = ignore
+        for mistake in problems:
             self.evaluator.report(mistake)
 
     def _violated(self, condition: tree.Expression) -> Diagnostic:
@@ -209,7 +210,9 @@ class Binding:
             self.report(mistakes.address_is_no_data(span, f"`{block}`", actual))
         else:
             expected = expected or unparse(parameter.type)
-            self.report(mistakes.wrong_type(span, block, parameter.name, expected, actual, parameter.span))
+            kinds = {parameter_kind(static, self.declaration.file) for static in self.parameters.values()}
+            takes_numbers = not kinds.isdisjoint(("int", "float"))
+            self.report(mistakes.wrong_type(span, block, parameter, expected, actual, takes_numbers))
 
     def _match_size(self, written: tree.Expression, actual: Dim, span: Span, axis: Axis) -> bool:
         if not isinstance(written, tree.Name) or written.text in self.parameters or len(written.parts) > 1:
@@ -295,9 +298,7 @@ class Binding:
         number = None if size is None or axis is Axis.PART else size.constant
         least = 0 if axis is Axis.LENGTH else 1  # a sequence may be empty
         if number is not None and not least <= number <= LARGEST_SIZE:
-            names = (node.text for node in tree.walk(written) if isinstance(node, tree.Name))
-            if self._refused.isdisjoint(names):
-                self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
+            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
             return None
         return size
 

@@ -76,7 +76,7 @@ class BoundCall:
         widths += [value for value in statics.values() if isinstance(value, int)]
         is_wide = max(widths, default=0) >= _WIDE
         if not is_check() or is_wide or not item.python.startswith("archlang."):
-            facts = Facts(self.binding, item, self.report)
+            facts = Facts(self.binding, item, self.binding.report)
             instance = replace(
                 instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()
             )
@@ -337,9 +337,11 @@ class Calls:
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:
                 fine &= binding.match(inputs[min(position, len(inputs) - 1)], value.type, place)
-        if not fine or not binding.match_computed():
+        if not fine:
             return None
         binding.finish()
+        if not binding.match_computed():
+            return None
         return BoundCall(self._report, binding, [value for value, _ in paired])
 
     def register(self, instance: Instance, shared: InstanceValue | None) -> bool:

@@ -149,9 +149,8 @@ class Statements:
         if isinstance(value, Flow) and isinstance(state, Flow):
             grows = name in frame.growing and _differ_in_length(value.type, state.type)
             if value.type != state.type and not grows:
-                place, first = statement.value.span, frame.binding_span(name)
-                in_scan = frame.word == "scan"
-                self._report(mistakes.state_changes_type(place, name, state.type, value.type, first, in_scan))
+                place, first, length = statement.value.span, frame.binding_span(name), frame.length_of(name)
+                self._report(mistakes.state_changes_type(place, name, state.type, value.type, first, length))
                 value = None
             frame.names[name] = named(value, name)
             self._context.observe(span, value)

@@ -91,6 +91,12 @@ class Frame:
                 return True, frame.names[name]
         return False, None
 
+    def length_of(self, name: str) -> str:
+        """Returns how the length of a state of this loop is set: kept, carried by a scan, growing or of the scan."""
+        if self.word == "scan":
+            return "carried" if self.outer is not None and self.outer.find(name)[0] else "of scan"
+        return "growing" if any(name in frame.growing for frame in self._inside_out()) else "kept"
+
     def forget(self, name: str) -> None:
         """Makes a value unknown, here and wherever it is bound around."""
         for frame in self._inside_out():

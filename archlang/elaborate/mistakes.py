@@ -9,6 +9,7 @@ from archlang.errors.edits import closing_bracket, is_in_signature, resized, wor
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
 from archlang.errors.source import Span
+from archlang.syntax.tree import InputParameter
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS
 
@@ -60,13 +61,22 @@ def sizes_disagree(
     return diagnostic.with_edits(*resized(span, got, expected)) if is_feature else diagnostic
 
 
-def wrong_type(span: Span, block: str, parameter: str, expected: str, got: Type, declared: Span | None) -> Diagnostic:
-    labels = (Label(declared, f"`{parameter}` is declared here"),) if declared is not None else ()
-    message = f"`{block}` expects `{expected}` as `{parameter}`, but this is `{got}`"
+def wrong_type(
+    span: Span, block: str, parameter: InputParameter, expected: str, got: Type, takes_numbers: bool
+) -> Diagnostic:
+    """`takes_numbers`: a static of the block is a number."""
+    labels = (Label(parameter.span, f"`{parameter.name}` is declared here"),)
+    message = f"`{block}` expects `{expected}` as `{parameter.name}`, but this is `{got}`"
     kinds = (expected.split("[")[0], got.name)
     remedy = _TYPE_REMEDY.get(kinds, "apply a block that returns a value of this type")
     if got.name == "number":
-        remedy = f"numbers are statics, in square brackets: `{block}[{' '.join(span.text.split())}](…)`"
+        number = " ".join(span.text.split())
+        if kinds[0] in ("data", "seq", "vec"):
+            remedy = f"make it a sequence, `constant[1, 1]() + {number}`, or a vector, the `first` of that"
+        if takes_numbers:  # a number with a name may be no static, as that of a loop
+            static = f"in square brackets: `{block}[{number}](…)`"
+            is_named = any(map(str.isalpha, number))
+            remedy = f"{remedy}; a static stands {static}" if is_named else f"numbers are statics, {static}"
     diagnostic = Diagnostic("E0402", message, span, f"is `{got}`", labels, remedy)
     if got.name == "tokens" and kinds in _TYPE_REMEDY:
         return diagnostic.with_edits(*wrapped(span, "embed[d](" if is_in_signature(span, "d") else "embed[64]("))
@@ -101,20 +111,26 @@ def wrong_result(span: Span, name: str, expected: Type, got: Type, declared: Spa
 _WRITABLE = re.compile(r"(?:seq|vec)\[[\w, +*-]+\]")
 
 
-def state_changes_type(
-    span: Span, name: str, before: Type, after: Type, first: Span | None, in_scan: bool
-) -> Diagnostic:
+def state_changes_type(span: Span, name: str, before: Type, after: Type, first: Span | None, length: str) -> Diagnostic:
     labels = (Label(first, f"`{name}` is `{before}` here"),) if first is not None else ()
     message = f"the state `{name}` is `{before}`, but this update is `{after}`; a state keeps its type"
     remedy = "change the value to the type of the state before `<-`"
     if before.name == "number":
         remedy = f"begin with zeros of the type `{after}` before the loop, as in `{name} = 0 * …`"
     elif before.name == after.name == "seq" and before.feature == after.feature:
-        remedy = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
-        remedy = f"write `carry {name} growing` if it grows in each step; otherwise {remedy}" if in_scan else remedy
+        remedy = _LENGTH_REMEDY[length].format(name)
     diagnostic = Diagnostic("E0405", message, span, f"is `{after}`", labels, remedy)
     size = _size_that_differs(before, after)
     return diagnostic if size is None else diagnostic.with_edits(*resized(span, after.dims[-1], size))
+
+
+_KEEP_LENGTH = "keep its length, as with `slice[-4, 4](…)`, which has the last 4 positions"
+_LENGTH_REMEDY = {
+    "kept": _KEEP_LENGTH,
+    "carried": "write `carry {} growing` if it grows in each step; otherwise " + _KEEP_LENGTH,
+    "growing": "update it outside of this loop: a growing state grows in its own scan, not in a loop within",
+    "of scan": "bind this value to a new name with `=`: the scan sets `{}` anew in each step",
+}
 
 
 def _size_that_differs(wanted: Type, got: Type) -> Dim | None:
@@ -130,7 +146,7 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
     kinds = {left.name, right.name}
     if kinds == {"seq", "map"}:
         remedy = "add a sequence to each row or column of a map with `outer_sum`, or use a number"
-    elif kinds <= set(FEATURED) and left.dims[-1] != right.dims[-1]:
+    elif kinds <= set(FEATURED) and len({left.dims[-1], right.dims[-1]} - {Dim.of(1)}) == 2:
         remedy = f"give both the same number of features, for example with `linear[{left.dims[-1]}]`, or one of them 1"
     elif left.name == right.name == "seq":
         remedy = "use sequences that are as long as each other, or reduce one to a vector, for example with `mean`"

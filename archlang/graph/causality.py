@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import ceil
 
 from archlang.errors.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region
@@ -39,12 +40,13 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Leak:
-    """Why a result sees the future: the node that first looks ahead, its reason, and the nodes after it on the
-    path to the result."""
+    """Why a result sees the future: the node that first looks ahead, its reason, the nodes after it on the path to the
+    result, and the highest rate of a horizon on this path."""
 
     culprit: Node
     reason: Reason
     carriers: tuple[Node, ...]
+    rate: int
 
 
 def horizon(graph: Graph, origin: str) -> Horizon:
@@ -72,7 +74,8 @@ def find_leak(graph: Graph, origin: str) -> Leak | None:
     # A paired map has no cause; as a result, its rows have later columns.
     maps = (_Cause(0, node) for node in graph.region.nodes if node.id == result)
     culprit, *carriers = _path(analysis.causes.get(result) or next(maps))
-    return Leak(culprit, analysis.reason(culprit), tuple(carriers))
+    rate = ceil(max(analysis.horizons[node.id].rate for node in (culprit, *carriers)))
+    return Leak(culprit, analysis.reason(culprit), tuple(carriers), rate)
 
 
 @dataclass(frozen=True)

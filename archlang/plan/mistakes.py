@@ -8,7 +8,7 @@ from archlang.errors.edits import static_set
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, share_of
 from archlang.errors.source import Span
-from archlang.graph.causality import Reason
+from archlang.graph.causality import Leak, Reason
 
 _rows = Messages("archlang.plan")
 
@@ -22,7 +22,7 @@ def sees_future(
     model: str,
     task: str,
     culprit: str,
-    reason: Reason,
+    leak: Leak,
     path: Sequence[str],
     labels: Iterable[Label],
     is_not_causal: bool,
@@ -32,13 +32,13 @@ def sees_future(
     """`is_not_causal` if the block at fault has a static `causal`, which is false, and `call` is where the block is
     named; `has_one_length` if all of its inputs have the same one."""
     message = f"`{model}` sees the future that `{task}` asks it to predict: {' -> '.join(path)}"
-    remedy = _PAST_REMEDY[reason]
-    if is_not_causal and reason in (Reason.READS_ALL, Reason.READS_ROWS):
+    remedy = _PAST_REMEDY[leak.reason].format(leak.rate)
+    if is_not_causal and leak.reason in (Reason.READS_ALL, Reason.READS_ROWS):
         remedy = f"set `causal = true`, or {remedy}"
-    if reason is Reason.READS_ALL and not has_one_length:
+    if leak.reason is Reason.READS_ALL and not has_one_length:
         # With `causal`, position i of the one would read the first i of the other, whatever they mean.
         remedy, call = "read a carried state before its update, or earlier positions only", None
-    diagnostic = Diagnostic("E0501", message, span, f"`{culprit}` {reason.value}", tuple(labels), remedy)
+    diagnostic = Diagnostic("E0501", message, span, f"`{culprit}` {leak.reason.value}", tuple(labels), remedy)
     return diagnostic if call is None else diagnostic.with_edits(static_set(call, "causal", "true"))
 
 
@@ -46,7 +46,7 @@ _PAST_REMEDY = {
     Reason.READS_ALL: "read earlier positions only",
     Reason.READS_ROWS: "read the `lower_triangle` of the map",
     Reason.READS_FROM_THE_END: "reverse the result again, or read earlier positions only",
-    Reason.READS_GROUPS: "bring its positions back to those of the input with `hold`",
+    Reason.READS_GROUPS: "bring its positions back to those of the input with `hold[{}]` or a larger one",
     Reason.READS_FROM_OUTSIDE: "read the chunk, or a carried state",
     Reason.HALTS_BY_ALL: "halt each position on its own, with `token_halt` or `global_halt[causal = true]`",
     Reason.MOVES_FOR_OTHERS: "update it in a separate loop; a state with the positions of the halting state "

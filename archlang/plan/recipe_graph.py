@@ -101,7 +101,7 @@ def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborate
         model.name,
         item.name,
         name,
-        leak.reason,
+        leak,
         _without_repeats(path),
         labels,
         instance is not None,

@@ -347,7 +347,7 @@ _COMPARISON_AFTER = re.compile(r"[ \t]*(?:[<>]=?|[=!]=|else\b|\{)(?!-)")
 
 def data_in_static(span: Span, name: str, bound: Span) -> Diagnostic:
     message = f"`{name}` is a run-time value, but a static is fixed at compile time"
-    remedy = "pass it in parentheses, or use a static of the block"
+    remedy = "pass it in parentheses if the block has an input for it, or use a static"
     if _COMPARISON_AFTER.match(span.source.text, span.end):
         remedy = "use statics and sizes here; what depends on values is a mask, as in `greater(h) * h`"
     return Diagnostic("E0309", message, span, "not static", (Label(bound, f"`{name}` is bound here"),), remedy)

@@ -220,6 +220,15 @@ def test_a_growing_state_grows_by_the_same_piece_in_each_step(scan: str, expecte
             "0 * h", "repeat 3 { s <- append(s, h) }", "`slice[-4, 4](…)`",
             "slice[-4, 4](pad[4, 0](0 * h))", "repeat 3 { s <- slice[-4, 4](append(s, h)) }",
         ),
+        (
+            "scan v after b in h { b <- append(b, expand(v))\nemit mean(b) }", "", "a new name with `=`",
+            "scan v after b in h { b2 = append(b, expand(v))\nemit mean(b2) }", "",
+        ),
+        (
+            "learned[2, d]()", "scan v in h carry s growing { repeat 2 { s <- append(s, expand(v)) } }",
+            "outside of this loop: a growing state",
+            "learned[2, d]()", "scan v in h carry s growing { s <- append(s, expand(v)) }",
+        ),
     ],
 )  # fmt: skip
 def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
@@ -228,7 +237,6 @@ def test_a_state_that_changes_its_length_is_corrected_by_its_remedy(
     program = "block a(h: seq[n, d]) -> seq[n, d] {{ s = {}\n{}\nreturn h + mean(s) }}"
     (mistake,) = check_text(program.format(start, loop))
     assert (mistake.code, remedy in mistake.remedy) == ("E0405", True)
-    assert ("scan" in loop) == ("growing" in mistake.remedy)
     assert codes(program.format(corrected_start, corrected_loop)) == []
 
 
@@ -279,8 +287,30 @@ def test_a_static_that_an_instance_lacks_is_reported_where_let_binds_it() -> Non
 def test_a_number_in_place_of_a_value_belongs_in_square_brackets() -> None:
     (mistake,) = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    return h |> linear(8)\n}\n")
     assert mistake.remedy == "write statics in brackets and values in parentheses"
-    mistake, *_ = check_text("block b(h: seq[n, d]) -> seq[n, d] {\n    y = norm(8)\n    return y\n}\n")
-    assert (mistake.code, mistake.remedy) == ("E0402", "numbers are statics, in square brackets: `norm[8](…)`")
+
+
+_TO_VALUE = "make it a sequence, `constant[1, 1]() + {}`, or a vector, the `first` of that"
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("norm(8)", "numbers are statics, in square brackets: `norm[8](…)`"),
+        ("norm(t)", _TO_VALUE.format("t") + "; a static stands in square brackets: `norm[t](…)`"),
+        ("cos(t)", _TO_VALUE.format("t")),
+        ("cos(8)", _TO_VALUE.format("8")),
+        ("gather(h, t)", _TO_VALUE.format("t")),
+    ],
+)
+def test_a_number_in_place_of_a_value_is_a_static_only_where_the_block_takes_one(value: str, remedy: str) -> None:
+    text = "block b(h: seq[n, d]) -> seq[n, d] {{ t = 0\nrepeat 3 {{ t <- t + 1\nh <- h + {} }}\nreturn h }}"
+    (mistake,) = check_text(text.format(value))
+    assert (mistake.code, mistake.remedy) == ("E0402", remedy)
+
+
+def test_the_remedy_for_a_number_in_place_of_a_value_works() -> None:
+    body = "t = 0\nrepeat 3 { t <- t + 1\nh <- h * cos(first(constant[1, 1]() + t)) }\nreturn h"
+    assert codes(f"block b(h: seq[n, d]) -> seq[n, d] {{ {body} }}") == []
 
 
 def test_a_value_takes_no_brackets() -> None:

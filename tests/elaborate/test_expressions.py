@@ -40,6 +40,7 @@ def test_a_feature_of_size_1_and_a_vector_broadcast(inputs: str, result: str, op
         ("a: map[n, n, 2], b: map[n, n, 3]", "features"),
         ("a: map[n, m], b: map[m, n]", "a number"),
         ("a: seq[n, d], b: map[n, n]", "`outer_sum`"),
+        ("a: seq[n, 1], b: seq[1, d]", "as long as each other"),
     ],
 )
 def test_operands_that_do_not_fit_have_a_remedy_for_what_differs(inputs: str, remedy: str) -> None:

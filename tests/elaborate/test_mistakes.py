@@ -6,6 +6,7 @@ from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 
 BLOCK = "block b(h: seq[n, d]) -> seq[n, d] {{\n    {}\n}}\n"
+EXTERN = 'extern block s(x: seq[n, d]) -> seq[n, d]\n    {}\n    python "{}"\n'
 MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{\n    return {}\n}}\n"
 
 
@@ -119,13 +120,23 @@ def test_a_block_that_no_call_applies_is_applied_where_it_stands() -> None:
     assert mistake.remedy.startswith("apply the block: `norm[1e-3](h)`")
 
 
-def test_a_condition_that_does_not_hold_hides_those_without_a_value() -> None:
-    (mistake,) = check_text(BLOCK.format("return attention[0](h)"))
+@pytest.mark.parametrize(
+    ("value", "condition"),
+    [
+        ("attention[0](h)", "heads > 0"),
+        ("every[0](h)", "k > 0"),
+        ("interleave[3](learned[3, 4]())", "d % k == 0"),
+        ("mix_groups[3](learned[3, 4](), learned[3, 4]())", "d % k == 0"),
+        ("narrowed[0](learned[3, 4](), h)", "k > 0"),
+    ],
+)
+def test_a_condition_that_does_not_hold_hides_what_has_no_value_for_it(value: str, condition: str) -> None:
+    narrowed = EXTERN.format("where k > 0", "mine:S").replace(
+        "s(x: seq[n, d]", "narrowed[k: int](x: seq[n, d], y: seq[m, d / k]"
+    )
+    (mistake,) = check_text(narrowed + BLOCK.format(f"return {value}"))
     assert mistake.code == "E0304"
-    assert "heads > 0" in mistake.message
-
-
-EXTERN = 'extern block s(x: seq[n, d]) -> seq[n, d]\n    {}\n    python "{}"\n'
+    assert condition in mistake.message
 
 
 @pytest.mark.parametrize("reads", ["reads x full\n    reads x causal", "reads x causal, x full"])

@@ -360,6 +360,15 @@ def test_the_path_of_a_leak_names_every_block_on_it() -> None:
     assert diagnostic.span.text == "attention[2](norm(h))"
 
 
+@pytest.mark.parametrize(
+    ("held", "groups"), [("hold[{}](every[3](h), h)", 3), ("hold[{}](norm(every[3](every[2](h))), h)", 6)]
+)
+def test_the_remedy_of_a_leak_of_groups_names_a_hold_that_is_large_enough(held: str, groups: int) -> None:
+    (diagnostic,) = leaks(f"return linear[vocab](h + {held.format(2)})")
+    assert (diagnostic.code, f"with `hold[{groups}]`" in diagnostic.remedy) == ("E0501", True)
+    assert leaks(f"return linear[vocab](h + {held.format(groups)})") == []
+
+
 def test_a_block_around_the_leak_does_not_hide_it() -> None:
     program = (
         "block layer(h: seq[n, d]) -> seq[n, d] { return h + attention[2](h) }\n"

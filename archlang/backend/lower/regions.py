@@ -29,7 +29,7 @@ from archlang.backend.lower.parallel_scans import parallel_scan
 from archlang.backend.origin import Origin
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.backend.runtime.padded_division import divide, divide_where_real
+from archlang.backend.runtime.padded_division import divide_numbers, divide_where_real
 from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Input, Node, Region, scope_of
@@ -46,8 +46,12 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
 }
 
 # The names in generated code of functions that torch.fx does not write as operators.
-_CALLED: Sequence[Callable[..., Any]] = (*_FUNCTIONS.values(), divide_where_real, derived_mask, mask_of_chunks)
+_CALLED: Sequence[Callable[..., Any]] = (
+    *_FUNCTIONS.values(), divide_numbers, divide_where_real, derived_mask, mask_of_chunks,
+)  # fmt: skip
 _GLOBALS = [f"{function.__module__}.{function.__qualname__}".replace(".", "_") for function in _CALLED]
+# A plain file has these under their own names.
+_GLOBALS += [function.__name__ for function in _CALLED if function not in _FUNCTIONS.values()]
 
 # A value of the graph in generated code; a literal is a number.
 Value = fx.Node | int | float
@@ -281,7 +285,7 @@ class _Writer:
             case Arithmetic() as operation:
                 # The division of two numbers never raises.
                 numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
-                function = divide if numbers else _FUNCTIONS[operation]
+                function = divide_numbers if numbers else _FUNCTIONS[operation]
                 operands: list[Value | None] = [self._operand(node, source) for source in node.inputs]
                 lengths = divisor_lengths(node, self._types)
                 if lengths:

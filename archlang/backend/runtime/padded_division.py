@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 
-def divide(left: float, right: float) -> float:
+def divide_numbers(left: float, right: float) -> float:
     """Returns a quotient of 64-bit floats by IEEE 754, which never raises: 1 / 0 is infinite, and 0 / 0 is NaN."""
     if right == 0:
         return nan if left == 0 or left != left else copysign(inf, left) * copysign(1.0, right)

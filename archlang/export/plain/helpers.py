@@ -123,7 +123,9 @@ def scanned(
                 masks.append(grown_mask)
             else:
                 states.append(where_real(real, new, state))
-    joined = [torch.stack(outputs, 1) if by_position else torch.cat(outputs, 1)] if emits else []
+    is_empty = by_position and parts[0][1] is not None and not parts[0][1].shape[1]
+    outputs = [torch.stack(outputs, 1) if by_position else torch.cat(outputs, 1)] if emits else []
+    joined = [output[:, :0] if is_empty else output for output in outputs]
     return *states, *joined, *mean_over_chunks(costs, reals)
 
 
@@ -145,7 +147,7 @@ def mixed(
         (result,) = body(owner, *(for_rows(value, weight) for value in (rows, *captured)))
         weight = weight.unsqueeze(-1)
         results.append(result.masked_fill(weight == 0, 0) * weight)
-    return torch.stack(results).sum(0).view(*values.shape[:-1], -1)
+    return torch.stack(results).sum(0).view(*values.shape[:-1], result.shape[-1])
 
 
 def where_real(real: Tensor | None, new: Tensor, old: Tensor) -> Tensor:
@@ -162,8 +164,10 @@ def grown_by_part(
 
 
 def positions(x: Tensor, mask: Tensor | None) -> Sequence[tuple[Tensor, Tensor | None]]:
-    """Returns the vector of each position, and its mask."""
-    masks = [None] * x.shape[1] if mask is None else torch.split(mask, 1, 1)
+    """Returns the vector of each position, and its mask; of no positions, a vector whose mask has none."""
+    if not x.shape[1]:
+        return [(x.new_zeros(x.shape[0], x.shape[2]), x.new_zeros(x.shape[0], 0, dtype=torch.bool))]
+    masks = [None] * x.shape[1] if mask is None else mask.unsqueeze(-1).unbind(1)
     return list(zip(x.unbind(1), masks, strict=True))
 
 

@@ -98,6 +98,38 @@ def test_the_model_of_every_recipe_has_a_plain_file(file: Path, tmp_path: Path) 
 
 
 # Among them: nested loops with results of one name, a loop without statements, and a long line.
+OF_NO_PARTS = """
+block scanned(h: seq[n, d]) -> seq[n, d] {
+    s = first(constant[1, d]())
+    y = scan v in every[2](h) carry s {
+        s <- s + v * (1 / 3)
+        emit tanh(s)
+    }
+    return hold[2](y, h)
+}
+block mixed(h: seq[n, d]) -> seq[n, d] {
+    w = softmax(linear[2](every[2](h)))
+    y = experts v in every[2](h) by w { emit linear[d](v) }
+    return hold[2](y, h)
+}
+model m(x: tokens[n]) -> logits[n, vocab] {
+    h = embed[4](x)
+    return linear[vocab](scanned(h) + mixed(h))
+}
+"""
+
+
+def test_a_plain_file_computes_loops_without_parts_and_divides_numbers(tmp_path: Path) -> None:
+    (tmp_path / "m.arch").write_text(OF_NO_PARTS)
+    module = load(tmp_path / "m.arch", vocab=5).double().eval()
+    plain = plain_module(module, plain_text(module))
+    tokens = torch.tensor([[1, 2, 3], [4, 0, 0]])
+    for lengths in (None, torch.tensor([3, 1])):
+        torch.testing.assert_close(plain(tokens, lengths=lengths), module(tokens, lengths=lengths))
+    for lengths in (None, torch.tensor([1, 1])):
+        torch.testing.assert_close(plain(tokens[:, :1], lengths=lengths), module(tokens[:, :1], lengths=lengths))
+
+
 @pytest.mark.parametrize("seed", [0, 9, 123, 223, 327])
 def test_the_plain_file_of_a_random_program_gives_the_numbers_of_the_module(seed: int) -> None:
     compiled = compile_text(program(seed))
