@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archlang.elaborate.signature_check import load_file
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.graph.graph import Graph
 from archlang.graph.passes import optimize
 from archlang.graph.prune import normalize

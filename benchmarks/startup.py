@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from archlang.backend.lower.regions import lower
 from archlang.compile import build
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.graph.passes import optimize
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe

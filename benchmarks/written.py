@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from archlang.backend import Architecture
 from archlang.compile import load_named
-from archlang.errors.source import Source
+from archlang.errors import Source
 from benchmarks.comparison import ModelPair, training_step
 from benchmarks.measure import Case, Group, Setting, Sides
 

@@ -108,7 +108,7 @@ def _elsewhere(name: str) -> str:
 def _list(items: Mapping[str, Item]) -> None:
     from rich.text import Text
 
-    from archlang.syntax.documentation import first_sentence
+    from archlang.syntax.tree import first_sentence
 
     width = max(len(key.rpartition(".")[2]) for key in items) + 2
     module = ""

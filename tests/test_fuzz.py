@@ -31,10 +31,9 @@ import archlang
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.compile import load_named
-from archlang.errors import ArchlangError, ProgramError
+from archlang.errors import ArchlangError, ProgramError, Source
 from archlang.errors.exchange import to_json, to_sarif
 from archlang.errors.render import plain
-from archlang.errors.source import Source
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
 from archlang.plan.check import check_text

@@ -1,7 +1,5 @@
 """`loader`: the batches of a task, for a training loop of the user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A trained model in Python: its module, what it reads, its predictions, and what a notebook shows of it."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,8 +12,7 @@ from archlang.api import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.sampling import Sampling
 from archlang.compile import add_origin
-from archlang.errors import ProgramError
-from archlang.errors.source import Source
+from archlang.errors import ProgramError, Source
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
 from archlang.reports.inspection.inspect import Inspection, item_batch, source_lines, typed_input

@@ -1,7 +1,5 @@
 """`save` and `load`: a module as a folder of plain files, and back; `push` and `pull`: such folders on a hub."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Collection, Iterable, Mapping

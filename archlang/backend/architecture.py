@@ -19,7 +19,7 @@ from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
 from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
 from archlang.backend.runtime.masks import code_inputs
-from archlang.graph.loop_layout import loop_of_results
+from archlang.graph.graph import loop_of_results
 from archlang.graph.operations import LOSSES
 
 

@@ -14,9 +14,8 @@ from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
 from archlang.graph import operations
-from archlang.graph.graph import Graph
+from archlang.graph.graph import Graph, has_halting_positions, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 
 
 def attach_program(architecture: nn.Module, program: PythonProgram) -> None:

@@ -1,11 +1,9 @@
 """What a module was built from, so that it can be built again and drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.graph.graph import Graph
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.types.statics import StaticValue

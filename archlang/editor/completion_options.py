@@ -9,9 +9,8 @@ from archlang.editor.symbols import Item
 from archlang.plan.recipe import SEED
 from archlang.resolve import library
 from archlang.resolve.unused import listed_symbols
-from archlang.syntax.documentation import first_sentence
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter, walk
+from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter, first_sentence, walk
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS
 from archlang.resolve.values import KINDS
 from archlang.syntax.grammar import spellings

@@ -7,7 +7,7 @@ from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
 from archlang.editor.graphs import Part, concrete_graph, part_around
 from archlang.editor.symbols import Item, Symbol
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
 from archlang.graph.operations import Apply, Call

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from archlang.elaborate.signature_check import check_signature
-from archlang.errors import Diagnostic, ignore
+from archlang.errors import Diagnostic, Source, Span, ignore
 from archlang.errors.effort import Memo, TooMuchWork, limited
-from archlang.errors.source import Source, Span
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
 from archlang.resolve.resolve import Loader, ResolvedFile

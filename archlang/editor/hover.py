@@ -9,11 +9,10 @@ from archlang.editor.details import call_details, item_details, static_details, 
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import Item, Names, Symbol
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.resolve import library
-from archlang.syntax.documentation import sentences
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Definition, Extern, Let, Use, walk
+from archlang.syntax.tree import Call, Definition, Extern, Let, Use, sentences, walk
 from archlang.types import Type
 
 

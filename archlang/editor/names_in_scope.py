@@ -6,7 +6,7 @@ from archlang.editor.document import Document
 from archlang.editor.open_brackets import item_start, open_brackets
 from archlang.editor.symbols import Names, Symbol
 from archlang.elaborate.binding import Binding
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax.tree import Assign, Definition, Extern, Item, Let, Loop, walk
 from archlang.types import Axis

@@ -10,9 +10,8 @@ from archlang.editor.names_in_scope import lengths_of
 from archlang.editor.symbols import Names, Occurrence, Symbol
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
-from archlang.errors import Edit, ErrorWithRemedy
+from archlang.errors import Edit, ErrorWithRemedy, Span
 from archlang.errors.edits import apply_edits
-from archlang.errors.source import Span
 from archlang.resolve.resolve import Declaration
 from archlang.syntax.tokens import ITEM_WORDS, RESERVED, pieces
 from archlang.syntax.tree import Definition, Extern

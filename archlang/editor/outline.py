@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.syntax.tree import Definition, Extern, StaticParameter, Use, walk
 
 

@@ -1,6 +1,6 @@
 """Lines and columns as editors and browsers count them: from 0, and columns in units of UTF-16."""
 
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 
 Position = tuple[int, int]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
 from archlang.editor.symbols import Names, Occurrence
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
 

@@ -29,8 +29,7 @@ from archlang.editor.outline import Entry, folds, outline
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.workspace import Workspace
-from archlang.errors import Diagnostic, Edit, ErrorWithRemedy, Label, ProgramError
-from archlang.errors.source import Source, Span
+from archlang.errors import Diagnostic, Edit, ErrorWithRemedy, Label, ProgramError, Source, Span
 from archlang.graph.graph import Graph
 
 GRAPH_COMMAND = "archlang.graph"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, is_own_bracket, open_brackets
 from archlang.editor.symbols import Item
-from archlang.syntax.documentation import first_sentence
 from archlang.syntax.printer import unparse
 from archlang.syntax.tokens import pieces
+from archlang.syntax.tree import first_sentence
 
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
 

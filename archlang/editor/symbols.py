@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from archlang.editor.document import Document
 from archlang.editor.recipe_choices import choices, chosen, recipes_of_rows
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 from archlang.resolve import library
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax import tree

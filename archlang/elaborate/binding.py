@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.static_arguments import configured, missing_static, parameter_kind, static_value
-from archlang.errors import Diagnostic, Report, ignore
-from archlang.errors.source import Span
+from archlang.errors import Diagnostic, Report, Span, ignore
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import Declaration

@@ -10,10 +10,9 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
-from archlang.errors import Report
+from archlang.errors import Report, Span
 from archlang.errors.effort import Memo, is_check, spend, unlimited
 from archlang.errors.names import plural
-from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.resolve import library

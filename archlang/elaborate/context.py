@@ -8,9 +8,8 @@ from archlang.elaborate.binding import Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import configured
-from archlang.errors import Diagnostic, Label, Report
+from archlang.errors import Diagnostic, Label, Report, Span
 from archlang.errors.effort import spend
-from archlang.errors.source import Span
 from archlang.graph.graph import Instance
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.mistakes import bound_twice

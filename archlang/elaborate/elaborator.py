@@ -11,8 +11,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.loops import Loops
 from archlang.elaborate.region_builder import Flow, TooLarge, named
 from archlang.elaborate.static_arguments import first_missing_static
-from archlang.errors import Diagnostic, Report
-from archlang.errors.source import Span
+from archlang.errors import Diagnostic, Report, Span
 from archlang.graph import operations
 from archlang.graph.graph import ONE_NUMBER, Graph
 from archlang.resolve import mistakes as name_mistakes

@@ -5,7 +5,7 @@ from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.resolve import mistakes as name_mistakes

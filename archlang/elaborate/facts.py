@@ -4,8 +4,7 @@ from collections.abc import Collection
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
-from archlang.errors import Report, ignore
-from archlang.errors.source import Span
+from archlang.errors import Report, Span, ignore
 from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describe

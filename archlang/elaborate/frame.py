@@ -8,7 +8,7 @@ from functools import cached_property
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.region_builder import Flow, RegionBuilder
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.resolve.resolve import ResolvedFile
 from archlang.resolve.values import Bound, Data, InstanceValue, Length
 from archlang.syntax.tree import Call, Name, Pipe, walk

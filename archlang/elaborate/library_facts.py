@@ -1,7 +1,5 @@
 """Stored graphs are held to the signatures of the library's blocks, which also give what older graphs lack."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from archlang.elaborate.binding import Binding

@@ -8,9 +8,8 @@ from archlang.elaborate.context import Context
 from archlang.elaborate.expressions import Expressions
 from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow, RegionBuilder, named
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Span
 from archlang.errors.names import meant_names
-from archlang.errors.source import Span
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER
 from archlang.graph.growth import Growth, own_length

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors import Diagnostic, Edit, Label, Span
 from archlang.errors.edits import closing_bracket, is_in_signature, resized, word_in, wrapped
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
-from archlang.errors.source import Span
 from archlang.syntax.tree import InputParameter
 from archlang.types import FEATURED, Dim, Type
 from archlang.types.causality import MANNERS

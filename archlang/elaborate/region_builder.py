@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from archlang.elaborate import mistakes
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Span
 from archlang.errors.effort import spend
-from archlang.errors.source import Span
 from archlang.graph.graph import Input, Node, Region
 from archlang.graph.operations import Operation, Part
 from archlang.types import Type

@@ -8,9 +8,8 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.binding import LARGEST_SIZE, TASK_SIZES, Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
-from archlang.errors import Report
+from archlang.errors import Report, Source, Span
 from archlang.errors.log import DiagnosticLog
-from archlang.errors.source import Source, Span
 from archlang.graph.facts import POSITIONS
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve import resolve

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from archlang.errors import Diagnostic, Report
+from archlang.errors import Diagnostic, Report, Span
 from archlang.errors.effort import spend
 from archlang.errors.names import did_you_mean
-from archlang.errors.source import Span
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.library import static_called

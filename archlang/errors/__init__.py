@@ -11,6 +11,7 @@ from archlang.errors.diagnostic import (
     Report,
     ignore,
 )
+from archlang.errors.source import Source, Span
 
 __all__ = [
     "ArchlangError",
@@ -21,5 +22,7 @@ __all__ = [
     "MachineError",
     "ProgramError",
     "Report",
+    "Source",
+    "Span",
     "ignore",
 ]

@@ -1,7 +1,5 @@
 """The formats of exports, by the suffixes of their files; in those of torch.export and of ONNX, loops are loops."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import logging

@@ -1,7 +1,5 @@
 """Finds the place in a program at which torch refused to trace or to translate it."""
 
-from __future__ import annotations
-
 import logging
 import re
 import traceback
@@ -12,8 +10,7 @@ from torch import fx
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.error_notes import all_codes
-from archlang.errors import ProgramError
-from archlang.errors.source import Source, Span
+from archlang.errors import ProgramError, Source, Span
 from archlang.graph.graph import Node
 from archlang.resolve import library
 from archlang.syntax.parser import parse

@@ -6,8 +6,7 @@ from enum import Enum
 from math import ceil
 
 from archlang.errors.effort import spend
-from archlang.graph.graph import Graph, Instance, Node, Region
-from archlang.graph.loop_layout import has_halting_positions, is_idle, loop_layout
+from archlang.graph.graph import Graph, Instance, Node, Region, has_halting_positions, is_idle, loop_layout
 from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import (

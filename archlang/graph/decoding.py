@@ -3,9 +3,8 @@
 from collections.abc import Collection, Hashable, Mapping
 
 from archlang.graph.causality import horizon, horizons
-from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
-from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from archlang.graph.graph import Node
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.graph import Node, loop_layout
 from archlang.graph.operations import Scan
 from archlang.types import Dim
 

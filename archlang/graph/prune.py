@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 
-from archlang.graph.graph import Graph, Instance, Node, Region
+from archlang.graph.graph import Graph, Instance, Node, Region, is_idle, loop_layout
 from archlang.graph.inline import Expansion, expanded, inline, rename, rename_inputs
-from archlang.graph.loop_layout import is_idle, loop_layout
 from archlang.graph.operations import Experts, Halting, Loop, Loss, Part, Repeat, Scan, Stack
 from archlang.types.statics import instances_in
 

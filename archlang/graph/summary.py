@@ -9,9 +9,8 @@ from functools import partial
 from math import prod
 
 from archlang.graph.facts import POSITIONS
-from archlang.graph.graph import Graph, Node, Region
+from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
-from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, OwnWeights, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type

@@ -12,24 +12,10 @@ from lark.exceptions import UnexpectedInput, VisitError
 from lark.tree import Meta
 
 from archlang.disk.limits import DEEPEST_GRAPH, LARGEST_GRAPH
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
+from archlang.graph import operations
 from archlang.graph.facts import QUANTITIES, Costs, LinearMap, Record
 from archlang.graph.graph import Graph, Input, Instance, Node, Region
-from archlang.graph.operations import (
-    Apply,
-    Arithmetic,
-    Call,
-    Experts,
-    Halting,
-    Literal,
-    Loss,
-    Operation,
-    Part,
-    Product,
-    Repeat,
-    Scan,
-    Stack,
-)
 from archlang.types import Dim, Type
 from archlang.types.statics import InstanceOf, Interval, StaticValue, Symbol
 
@@ -44,8 +30,21 @@ _OMITTED = {"map": 1, "chunks": 0}
 _NOT_BARE = ("true", "false", "inf", "nan")
 _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses with different facts
     operation.mnemonic: operation
-    for operation in (*Arithmetic, Call, Product, Apply, Literal, Loss, Part, Repeat, Stack, Halting, Scan, Experts)
-} | {"charge": Loss}  # graphs of earlier versions
+    for operation in (
+        *operations.Arithmetic,
+        operations.Call,
+        operations.Product,
+        operations.Apply,
+        operations.Literal,
+        operations.Loss,
+        operations.Part,
+        operations.Repeat,
+        operations.Stack,
+        operations.Halting,
+        operations.Scan,
+        operations.Experts,
+    )
+} | {"charge": operations.Loss}  # graphs of earlier versions
 
 
 class _GraphSpan(Span):
@@ -124,19 +123,19 @@ def _node(node: Node, indent: str) -> Iterator[str]:
     yield f"{indent}}}" if node.regions else head + _origin(node.span)
 
 
-def _attributes_of(operation: Operation) -> dict[str, StaticValue]:
+def _attributes_of(operation: operations.Operation) -> dict[str, StaticValue]:
     """The facts of an operation by their names in the text."""
     match operation:
-        case Arithmetic():
+        case operations.Arithmetic():
             return {}
-        case Call(instance=instance, products=products):
+        case operations.Call(instance=instance, products=products):
             return {"instance": instance, **({"given": products} if products else {})}
     # A fact that a graph of an earlier version lacks is written only where it has another value than its default.
     facts = {fact: getattr(operation, fact.name) for fact in fields(operation) if fact.compare}
     return {fact.name: value for fact, value in facts.items() if value != fact.default}
 
 
-def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operation:
+def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> operations.Operation:
     """Returns the operation of this name with these facts.
 
     Raises:
@@ -145,22 +144,24 @@ def _operation(mnemonic: str, attributes: Mapping[str, StaticValue]) -> Operatio
         raise ValueError(f"graph text: {mnemonic} is no operation")
     operation = _OPERATIONS[mnemonic]
     facts = dict(attributes)
-    if operation is Call:
+    if operation is operations.Call:
         facts["products"] = facts.pop("given", ())
     # What does not make operations differ has no text.
-    declared = [] if isinstance(operation, Arithmetic) else [fact for fact in fields(operation) if fact.compare]
+    declared = (
+        [] if isinstance(operation, operations.Arithmetic) else [fact for fact in fields(operation) if fact.compare]
+    )
     expected = [fact.name for fact in declared]
     required = {fact.name for fact in declared if fact.default is MISSING}
     if not required <= set(facts) <= set(expected):
         raise ValueError(f"graph text: {mnemonic} has attributes {sorted(facts)}, not {sorted(expected)}")
-    if isinstance(operation, Arithmetic):
+    if isinstance(operation, operations.Arithmetic):
         return operation
     types = get_type_hints(operation)
     for name, value in facts.items():
         kind = tuple if get_origin(types[name]) is tuple else types[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # `int | None` too
             raise ValueError(f"graph text: {mnemonic} has {name} = {value!r}")
-    result: Operation = operation(**facts)
+    result: operations.Operation = operation(**facts)
     return result
 
 

@@ -4,9 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, ONE_NUMBER, Graph, Input, Instance, Node, Region, scope_of, scopes_around
+from archlang.graph.graph import (
+    NUMBER,
+    ONE_NUMBER,
+    Graph,
+    Input,
+    Instance,
+    Node,
+    Region,
+    loop_layout,
+    scope_of,
+    scopes_around,
+)
 from archlang.graph.growth import Growth
-from archlang.graph.loop_layout import loop_layout
 from archlang.types import CONSTRUCTORS, Type
 from archlang.types.statics import instances_in
 

@@ -11,11 +11,10 @@ from types import MappingProxyType
 from archlang.elaborate.context import IN_CALL, Observe
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
-from archlang.errors import Diagnostic, ProgramError, Report
+from archlang.errors import Diagnostic, ProgramError, Report, Source, Span
 from archlang.errors.edits import apply_edits
 from archlang.errors.effort import Memo, TooMuchWork, limited, spend
 from archlang.errors.log import DiagnosticLog
-from archlang.errors.source import Source, Span
 from archlang.plan.cells import CellPlanner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points

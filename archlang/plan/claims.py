@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from archlang.elaborate.static_arguments import plain
-from archlang.errors import Report, ignore
+from archlang.errors import Report, Span, ignore
 from archlang.errors.effort import spend
-from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group, written_group
 from archlang.plan.plan import PublishedResult

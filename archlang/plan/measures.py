@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.elaborate.static_arguments import plain
-from archlang.errors import Diagnostic, Report
+from archlang.errors import Diagnostic, Report, Span
 from archlang.errors.names import did_you_mean
-from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors import Diagnostic, Edit, Label, Span
 from archlang.errors.edits import static_set
 from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, share_of
-from archlang.errors.source import Span
 from archlang.graph.causality import Leak, Reason
 
 _rows = Messages("archlang.plan")

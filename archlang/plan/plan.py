@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.graph.graph import Graph
 from archlang.plan.measures import Measures
 from archlang.plugins import NO_PLUGINS, Plugins

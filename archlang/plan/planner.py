@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
-from archlang.errors import Report
+from archlang.errors import Report, Span
 from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
-from archlang.errors.source import Span
 from archlang.plan import mistakes, rules
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.measures import Measures

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from archlang.elaborate.static_arguments import configured, plain, static_value
-from archlang.errors import Diagnostic, Report, ignore
+from archlang.errors import Diagnostic, Report, Span, ignore
 from archlang.errors.effort import spend
-from archlang.errors.source import Span
 from archlang.graph.operations import LOSSES
 from archlang.plan import mistakes
 from archlang.resolve import library

@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
-from archlang.errors import Diagnostic, Label, Report
-from archlang.errors.source import Span
+from archlang.errors import Diagnostic, Label, Report, Span
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline

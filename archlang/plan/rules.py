@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
-from archlang.errors import Diagnostic, Report
-from archlang.errors.source import Span
-from archlang.graph.graph import NUMBER, Graph
-from archlang.graph.loop_layout import has_halting_positions, loop_of_results
+from archlang.errors import Diagnostic, Report, Span
+from archlang.graph.graph import NUMBER, Graph, has_halting_positions, loop_of_results
 from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
 from archlang.plan import mistakes

@@ -5,9 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source, Span
 from archlang.errors.effort import TooMuchWork
-from archlang.errors.source import Source, Span
 from archlang.plan import mistakes
 from archlang.plan.plan import Plan
 from archlang.plan.planner import Planner

@@ -7,9 +7,8 @@ from itertools import islice, product
 from math import prod
 from random import Random
 
-from archlang.errors import Report
+from archlang.errors import Report, Span
 from archlang.errors.effort import spend
-from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.recipe import ResolvedRecipe, report_repeated
 from archlang.resolve import mistakes as name_mistakes

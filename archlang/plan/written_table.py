@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
+from archlang.errors import Span
 from archlang.errors.effort import TooMuchWork, spend
 from archlang.errors.names import did_you_mean, is_typing_error
-from archlang.errors.source import Span
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number

@@ -18,20 +18,10 @@ from archlang.editor.highlighting import rules
 from archlang.editor.hover import hover
 from archlang.editor.outline import folds
 from archlang.editor.positions import characters, units
-from archlang.errors import Diagnostic, codes
-from archlang.errors.source import Span
+from archlang.errors import Diagnostic, Span, codes
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
-from archlang.play.mistakes import (
-    REMEDIES,
-    RequestError,
-    is_missing,
-    is_too_large,
-    no_number_of_steps,
-    trains_elsewhere,
-    unknown_method,
-    unknown_program,
-)
+from archlang.play import mistakes
 from archlang.play.training import Json, Trainer
 from archlang.reports.pictures.changes import describe_changes, side_by_side
 from archlang.reports.pictures.formats import print_svg
@@ -68,9 +58,9 @@ class Request:
             RequestError: it is missing, it is no text, or it is too large."""
         value = self.fields.get(name, default)
         if not isinstance(value, str):
-            raise is_missing(name, "text")
+            raise mistakes.is_missing(name, "text")
         if len(value) > LONGEST_TEXT:
-            raise is_too_large(len(value), LONGEST_TEXT)
+            raise mistakes.is_too_large(len(value), LONGEST_TEXT)
         # The browser may send halves of a character, which cannot be encoded.
         return _SURROGATE.sub("\ufffd", value)
 
@@ -81,7 +71,7 @@ class Request:
             RequestError: it is missing, or it is no such number."""
         value = self.fields.get(name)
         if type(value) is not int or value < 0:
-            raise is_missing(name, "number")
+            raise mistakes.is_missing(name, "number")
         return value
 
     def numbers(self, name: str, most: int, largest: int) -> tuple[int, ...]:
@@ -91,9 +81,9 @@ class Request:
             RequestError: it is missing, or it is no such list."""
         value = self.fields.get(name)
         if not isinstance(value, list) or len(value) > most:
-            raise is_missing(name, "list of numbers")
+            raise mistakes.is_missing(name, "list of numbers")
         if not all(type(each) is int and 1 <= each <= largest for each in value):
-            raise is_missing(name, "list of numbers")
+            raise mistakes.is_missing(name, "list of numbers")
         return tuple(value)
 
 
@@ -131,10 +121,10 @@ class Service:
         try:
             name = request.text("method")
             if name not in self.methods:
-                raise unknown_method(name, self.methods)
+                raise mistakes.unknown_method(name, self.methods)
             result: Facts = getattr(self, name)(request)
             return {"result": result}
-        except RequestError as error:
+        except mistakes.RequestError as error:
             return {"error": {"message": error.message, "remedy": error.remedy}}
 
     def start(self, request: Request) -> Facts:
@@ -226,12 +216,12 @@ class Service:
         assert self._trainer is not None
         text, recipe = request.text("text"), request.text("recipe")
         if request.text("beside", ""):
-            raise trains_elsewhere(request.text("beside"))
+            raise mistakes.trains_elsewhere(request.text("beside"))
         if not _NAME.fullmatch(recipe):
-            raise is_missing("recipe", "name")
+            raise mistakes.is_missing("recipe", "name")
         steps = request.fields.get("steps")
         if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= MOST_STEPS_OF_TRAINING:
-            raise no_number_of_steps(MOST_STEPS_OF_TRAINING)
+            raise mistakes.no_number_of_steps(MOST_STEPS_OF_TRAINING)
         self._trainer.start(text, recipe, steps)
         return {}
 
@@ -308,7 +298,7 @@ def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
         "code": diagnostic.code,
         "message": diagnostic.message,
         "label": diagnostic.label,
-        "remedy": REMEDIES.get(diagnostic.code, diagnostic.remedy),
+        "remedy": mistakes.REMEDIES.get(diagnostic.code, diagnostic.remedy),
         "labels": [
             {**program.place(label.span), "text": label.text} for label in diagnostic.labels if program.owns(label.span)
         ],
@@ -330,5 +320,5 @@ def _shipped_programs() -> Mapping[str, Path]:
 
 def _shipped(name: str) -> Path:
     if name not in _shipped_programs():
-        raise unknown_program(name, _shipped_programs())
+        raise mistakes.unknown_program(name, _shipped_programs())
     return _shipped_programs()[name]

@@ -2,8 +2,6 @@
 
 The commands are those of the command line, without plugins: no Python of a program runs, and nothing is downloaded."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import subprocess

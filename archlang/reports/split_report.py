@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.errors.visible import visible
-from archlang.tasks.kit.ragged import Integers, Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Integers, Ragged, Split
 from archlang.tasks.kit.task import (
     Kind,
     Task,

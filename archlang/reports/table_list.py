@@ -1,7 +1,5 @@
 """What tables have: their rows, columns and published numbers, the cells that can run, and what is measured."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

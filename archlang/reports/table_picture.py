@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING
 
 from archlang.errors.visible import visible
 from archlang.plan.plan import TableColumn, TableRow
-from archlang.reports.charts import (
-    COLOURS,
-    INK,
-    MARKERS,
-    figure_svg,
-    metric_title,
-    percent_axis,
-    save_png,
-    themed_figure,
-)
+from archlang.reports import charts
 from archlang.reports.pages import write_file
 from archlang.reports.result_table import ResultCell, ResultTable
 
@@ -48,7 +39,7 @@ def write_table_picture(table: ResultTable, path: Path) -> None:
     rows = [row for row in table.rows if any(cell.statistics or cell.claimed for cell in table.row_cells(row))]
     per_axes, per_column, per_cell = _WIDTH
     widths = [per_axes + len(group) * (per_column + per_cell * len(rows)) for group in columns.values()]
-    with themed_figure((sum(widths) + _LEGEND_WIDTH, _HEIGHT)) as figure:
+    with charts.themed_figure((sum(widths) + _LEGEND_WIDTH, _HEIGHT)) as figure:
         subplots = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
         for axes, (metric, group) in zip(subplots, columns.items(), strict=True):
             _draw(axes, table, metric, group, rows)
@@ -58,9 +49,9 @@ def write_table_picture(table: ResultTable, path: Path) -> None:
             note = textwrap.fill(visible(table.changed_note), int(sum(widths) * _NOTE_LINE))
             figure.supxlabel(note, x=0.01, ha="left", fontsize="small")
         if path.suffix == ".png":
-            save_png(figure, path)
+            charts.save_png(figure, path)
         else:
-            write_file(path, figure_svg(figure, visible(table.name), _description(table, rows)))
+            write_file(path, charts.figure_svg(figure, visible(table.name), _description(table, rows)))
 
 
 def _draw(
@@ -101,16 +92,16 @@ def _draw(
     rotation, alignment = (25, "right") if is_wide else (0, "center")
     axes.set_xticks(range(len(columns)), labels=titles, rotation=rotation, ha=alignment, parse_math=False)
     axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylabel(metric_title(metric))
+    axes.set_ylabel(charts.metric_title(metric))
     if all(table.at(row, column).is_fraction for row in rows for column in columns):
-        percent_axis(axes)
+        charts.percent_axis(axes)
     axes.grid(axis="y", alpha=0.25, linewidth=0.6)
 
 
 def _add_legend(figure: Figure, table: ResultTable, rows: Sequence[TableRow]) -> None:
     from matplotlib.lines import Line2D
 
-    def key(marker: str, label: str, colour: str = INK, size: int = 5, fill: str | None = None) -> Line2D:
+    def key(marker: str, label: str, colour: str = charts.INK, size: int = 5, fill: str | None = None) -> Line2D:
         return Line2D(
             [], [], color=colour, marker=marker, markersize=size, markerfacecolor=fill, linestyle="none", label=label
         )
@@ -128,7 +119,9 @@ def _add_legend(figure: Figure, table: ResultTable, rows: Sequence[TableRow]) ->
 
 def _style(index: int) -> tuple[str, str]:
     """Returns the colour and the marker of a row, which no other row has in a table of up to 49."""
-    return COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
+    return charts.COLOURS[index % len(charts.COLOURS)], charts.MARKERS[
+        (index + index // len(charts.COLOURS)) % len(charts.MARKERS)
+    ]
 
 
 def _description(table: ResultTable, rows: Sequence[TableRow]) -> str:

@@ -7,21 +7,8 @@ from typing import Any  # numbers and sizes have no common type
 
 from archlang.errors import Diagnostic, Report
 from archlang.errors.effort import spend
-from archlang.resolve import mistakes
+from archlang.resolve import mistakes, values
 from archlang.resolve.resolve import Declaration, ResolvedFile
-from archlang.resolve.values import (
-    BlockValue,
-    Bound,
-    Data,
-    InstanceValue,
-    Length,
-    Unknown,
-    Value,
-    as_float,
-    describe,
-    equal,
-    may_be_symbol,
-)
 from archlang.syntax import tree
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
@@ -32,7 +19,7 @@ _BY_ZERO = "this divides by zero", "divide by another number"
 _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv, "%": mod}
 
-Lookup = Callable[[str], Bound | Data | Length | None]
+Lookup = Callable[[str], values.Bound | values.Data | values.Length | None]
 
 
 @dataclass
@@ -47,11 +34,11 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.Call, Declaration | BlockValue], Value] = lambda call, target: None
+    configure: Callable[[tree.Call, Declaration | values.BlockValue], values.Value] = lambda call, target: None
     rounds_down: bool = False
     """whether sizes are divided as lengths are"""
 
-    def value(self, expression: tree.Expression, kind: str | None) -> Value:
+    def value(self, expression: tree.Expression, kind: str | None) -> values.Value:
         """Returns the value of an expression in the place of a static of `kind` (None: of any kind)."""
         spend()
         match expression:
@@ -71,13 +58,13 @@ class Evaluator:
                 return self._negative(self.value(operand, kind), expression)
             case tree.Unary(operand=operand):
                 holds = self.truth(operand)
-                return Unknown("bool") if holds is None else not holds
+                return values.Unknown("bool") if holds is None else not holds
             case tree.Binary():
                 return self._binary(expression)
             case tree.Conditional(then=then, test=test, otherwise=otherwise):
                 holds = self.truth(test)
                 if holds is None:
-                    return Unknown(kind or "int")
+                    return values.Unknown(kind or "int")
                 return self.value(then if holds else otherwise, kind)
             case tree.Call(callee=callee, arguments=None) if kind == "path":
                 return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
@@ -90,38 +77,42 @@ class Evaluator:
     def truth(self, expression: tree.Expression) -> bool | None:
         """Returns whether a condition holds, or None if that is unknown or a mistake was reported."""
         value = self.value(expression, "bool")
-        if isinstance(value, bool) or value is None or isinstance(value, Unknown):
+        if isinstance(value, bool) or value is None or isinstance(value, values.Unknown):
             return value if isinstance(value, bool) else None
-        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", describe(value), None))
+        self.report(mistakes.wrong_kind(expression.span, "a condition", "bool", values.describe(value), None))
         return None
 
-    def _refused(self, mistake: Diagnostic) -> Value:
+    def _refused(self, mistake: Diagnostic) -> values.Value:
         self.report(mistake)
         return None
 
-    def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> Value:
+    def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> values.Value:
         return self._refused(mistakes.not_evaluable(node.span, reason, remedy))
 
-    def _number(self, number: int | float, node: tree.Node) -> Value:
+    def _number(self, number: int | float, node: tree.Node) -> values.Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
             return self._not_evaluable(node, *_TOO_LARGE)
         return Dim.of(number)
 
-    def _name(self, name: tree.Name, kind: str | None) -> Value:
+    def _name(self, name: tree.Name, kind: str | None) -> values.Value:
         if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
         if kind == "file":
-            if len(name.parts) == 1 and isinstance(binding, Bound) and isinstance(binding.value, str | Unknown | None):
+            if (
+                len(name.parts) == 1
+                and isinstance(binding, values.Bound)
+                and isinstance(binding.value, str | values.Unknown | None)
+            ):
                 return binding.value
             return Symbol(name.text)  # `coerce` reports an unquoted path to a file
-        if kind == "symbol" and not (isinstance(binding, Bound) and may_be_symbol(binding.value)):
+        if kind == "symbol" and not (isinstance(binding, values.Bound) and values.may_be_symbol(binding.value)):
             return Symbol(name.text)
-        if isinstance(binding, Data):
+        if isinstance(binding, values.Data):
             return self._refused(mistakes.data_in_static(name.span, name.text, binding.span))
-        if isinstance(binding, Length):
+        if isinstance(binding, values.Length):
             return self._refused(mistakes.length_in_static(name.span, name.text, binding.span))
         if binding is not None:
             if len(name.parts) == 1:
@@ -129,19 +120,19 @@ class Evaluator:
             return self._attribute(name, binding)
         declaration = self.file.find(name.text)
         if declaration is not None:
-            return BlockValue(declaration)
+            return values.BlockValue(declaration)
         if kind is None:
             return Symbol(name.text)
         if kind == "block":
             return self._refused(mistakes.unknown_block(name.span, name.text, self.file.names()))
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
 
-    def _attribute(self, name: tree.Name, bound: Bound) -> Value:
+    def _attribute(self, name: tree.Name, bound: values.Bound) -> values.Value:
         """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
         owner = bound.value
-        if isinstance(owner, Unknown) or owner is None:
-            return Unknown("int") if owner else None
-        if isinstance(owner, InstanceValue) and len(name.parts) == 2:
+        if isinstance(owner, values.Unknown) or owner is None:
+            return values.Unknown("int") if owner else None
+        if isinstance(owner, values.InstanceValue) and len(name.parts) == 2:
             settled = owner.block.settled.get(name.parts[1])
             if settled is not None:
                 return settled.value
@@ -159,26 +150,26 @@ class Evaluator:
             return self._refused(mistakes.unknown_static_name(name.span, name.text, owner.features))
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names()))
 
-    def _configured(self, call: tree.Call, callee: tree.Name) -> Value:
+    def _configured(self, call: tree.Call, callee: tree.Name) -> values.Value:
         binding = self.lookup(callee.text)
-        if isinstance(binding, Bound):
-            if isinstance(binding.value, BlockValue):
+        if isinstance(binding, values.Bound):
+            if isinstance(binding.value, values.BlockValue):
                 return self.configure(call, binding.value)
-            if isinstance(binding.value, Unknown) or binding.value is None:
+            if isinstance(binding.value, values.Unknown) or binding.value is None:
                 return binding.value
-            return self._refused(mistakes.not_a_block(callee.span, callee.text, describe(binding.value)))
+            return self._refused(mistakes.not_a_block(callee.span, callee.text, values.describe(binding.value)))
         declaration = self.file.find(callee.text)
         if declaration is not None:
             return self.configure(call, declaration)
-        if len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), Data):
+        if len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), values.Data):
             return self._refused(mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
         return self._refused(mistakes.unknown_block(callee.span, callee.text, self.file.names()))
 
-    def _range(self, node: tree.Range, low: Value, high: Value) -> Value:
+    def _range(self, node: tree.Range, low: values.Value, high: values.Value) -> values.Value:
         if isinstance(low, Dim) and isinstance(high, Dim):
             first, last = low.constant, high.constant
             if first is None or last is None:
-                return Unknown("range")
+                return values.Unknown("range")
             if first > last:
                 return self._not_evaluable(
                     node, f"the range `{first}..{last}` is empty", f"write the lower end first: `{last}..{first}`"
@@ -186,47 +177,49 @@ class Evaluator:
             return Interval(first, last)
         if low is None or high is None:
             return None
-        if isinstance(low, Unknown) or isinstance(high, Unknown):
-            return Unknown("range")
+        if isinstance(low, values.Unknown) or isinstance(high, values.Unknown):
+            return values.Unknown("range")
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
-        return self._refused(mistakes.wrong_kind(end.span, "a range", "int", describe(bad), None))
+        return self._refused(mistakes.wrong_kind(end.span, "a range", "int", values.describe(bad), None))
 
-    def _negative(self, value: Value, node: tree.Node) -> Value:
+    def _negative(self, value: values.Value, node: tree.Node) -> values.Value:
         if isinstance(value, Dim | float):
             return -value
-        if isinstance(value, Unknown) or value is None:
+        if isinstance(value, values.Unknown) or value is None:
             return value
-        return self._not_evaluable(node, f"`-` takes a number, not {describe(value)}", "write a number")
+        return self._not_evaluable(node, f"`-` takes a number, not {values.describe(value)}", "write a number")
 
-    def _binary(self, node: tree.Binary) -> Value:
+    def _binary(self, node: tree.Binary) -> values.Value:
         operator = node.operator
         if operator in ("and", "or"):
             sides = (self.truth(node.left), self.truth(node.right))
             decided = operator == "or"
             if decided in sides:
                 return decided
-            return Unknown("bool") if None in sides else not decided
+            return values.Unknown("bool") if None in sides else not decided
         if operator in ("==", "!=", "in"):
             return self._compare_any(node)
         left, right = self.value(node.left, "float"), self.value(node.right, "float")
         if left is None or right is None:
             return None
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return Unknown("bool" if operator in ("<", "<=", ">", ">=") else "float")
+        if isinstance(left, values.Unknown) or isinstance(right, values.Unknown):
+            return values.Unknown("bool" if operator in ("<", "<=", ">", ">=") else "float")
         if isinstance(left, Dim) and isinstance(right, Dim):
             return self._whole(node, left, right)
-        first, second = as_float(left), as_float(right)
+        first, second = values.as_float(left), values.as_float(right)
         if first is None or second is None:
             bad, value = (node.left, left) if first is None else (node.right, right)
             if isinstance(value, Dim):
-                return Unknown("float")
-            return self._not_evaluable(bad, f"`{operator}` takes numbers, not {describe(value)}", "write a number")
+                return values.Unknown("float")
+            return self._not_evaluable(
+                bad, f"`{operator}` takes numbers, not {values.describe(value)}", "write a number"
+            )
         return self._real(node, first, second)
 
-    def _whole(self, node: tree.Binary, left: Dim, right: Dim) -> Value:
+    def _whole(self, node: tree.Binary, left: Dim, right: Dim) -> values.Value:
         if node.operator in _ORDERS:
             difference = (left - right).constant
-            return Unknown("bool") if difference is None else _ORDERS[node.operator](difference, 0)
+            return values.Unknown("bool") if difference is None else _ORDERS[node.operator](difference, 0)
         if node.operator in ("/", "%"):
             a, b = left.constant, right.constant
             if b == 0:
@@ -236,7 +229,7 @@ class Evaluator:
             if b is not None and node.operator == "/" and not any(count % b for _, count in left.terms):
                 return Dim(tuple((names, count // b) for names, count in left.terms))
             if a is None or b is None:
-                return Unknown("int")
+                return values.Unknown("int")
             if node.operator == "/" and a % b:
                 return a / b
             result = Dim.of(a // b if node.operator == "/" else a % b)
@@ -247,7 +240,7 @@ class Evaluator:
             return self._refused(mistakes.size_too_large(node.span))
         return self._not_evaluable(node, *_TOO_LARGE) if result.is_unwieldy else result
 
-    def _real(self, node: tree.Binary, left: float, right: float) -> Value:
+    def _real(self, node: tree.Binary, left: float, right: float) -> values.Value:
         if node.operator in _ORDERS:
             return _ORDERS[node.operator](left, right)
         if node.operator in ("/", "%") and right == 0:
@@ -255,11 +248,11 @@ class Evaluator:
         value: float = _ARITHMETIC[node.operator](left, right)
         return value
 
-    def _compare_any(self, node: tree.Binary) -> Value:
+    def _compare_any(self, node: tree.Binary) -> values.Value:
         kind = "symbol" if self._is_symbol(node.left) or self._is_symbol(node.right) else None
         left = self.value(node.left, kind)
         if node.operator == "in" and isinstance(node.right, tree.ListOf):
-            right: Value = tuple(self.value(item, kind) for item in node.right.items)
+            right: values.Value = tuple(self.value(item, kind) for item in node.right.items)
         else:
             right = self.value(node.right, kind)
         if left is None or right is None:
@@ -270,31 +263,37 @@ class Evaluator:
             return None
         if _compared_kind(left) == _compared_kind(right) == "block":
             return self._refused(mistakes.blocks_compared(node.span))
-        if isinstance(left, Unknown) or isinstance(right, Unknown):
-            return Unknown("bool")
+        if isinstance(left, values.Unknown) or isinstance(right, values.Unknown):
+            return values.Unknown("bool")
         if node.operator != "in":
-            same = equal(left, right)
+            same = values.equal(left, right)
             if same is None:
-                return Unknown("bool")
+                return values.Unknown("bool")
             return same if node.operator == "==" else not same
         if isinstance(right, Interval) and isinstance(left, Dim | Interval | tuple):
             return _is_within(left, right)
         if isinstance(right, tuple):
-            matches = [equal(left, item) for item in right]
+            matches = [values.equal(left, item) for item in right]
             if True in matches:
                 return True
-            return Unknown("bool") if None in matches else False
+            return values.Unknown("bool") if None in matches else False
         return self._not_evaluable(
-            node.right, f"`in` takes a list or a range, not {describe(right)}", "write `[a, b]` or `1..5`"
+            node.right, f"`in` takes a list or a range, not {values.describe(right)}", "write `[a, b]` or `1..5`"
         )
 
-    def _compares_kinds(self, static: tree.Expression, value: Value, operand: tree.Expression, compared: Value) -> bool:
+    def _compares_kinds(
+        self, static: tree.Expression, value: values.Value, operand: tree.Expression, compared: values.Value
+    ) -> bool:
         """Returns whether a static is compared with a value of another kind, which no value of it equals; reports
         that."""
         kind = _compared_kind(value)
-        if kind is None or not isinstance(static, tree.Name) or not isinstance(self.lookup(static.parts[0]), Bound):
+        if (
+            kind is None
+            or not isinstance(static, tree.Name)
+            or not isinstance(self.lookup(static.parts[0]), values.Bound)
+        ):
             return False
-        items: list[tuple[tree.Expression, Value]] = [(operand, compared)]
+        items: list[tuple[tree.Expression, values.Value]] = [(operand, compared)]
         if isinstance(operand, tree.ListOf) and isinstance(compared, tuple):
             items = list(zip(operand.items, compared, strict=True))
         for expression, item in items:
@@ -303,7 +302,7 @@ class Evaluator:
             if isinstance(item, Symbol) and isinstance(expression, tree.Name):
                 self.report(mistakes.unknown_static_name(expression.span, expression.text, self.names(), kind))
             else:
-                self.report(mistakes.wrong_kind(expression.span, static.text, kind, describe(item), None))
+                self.report(mistakes.wrong_kind(expression.span, static.text, kind, values.describe(item), None))
             return True
         return False
 
@@ -312,26 +311,30 @@ class Evaluator:
         if not isinstance(expression, tree.Name) or len(expression.parts) != 1:
             return False
         binding = self.lookup(expression.parts[0])
-        return isinstance(binding, Bound) and binding.value is not None and may_be_symbol(binding.value)
+        return isinstance(binding, values.Bound) and binding.value is not None and values.may_be_symbol(binding.value)
 
 
-def _is_within(value: Value, interval: Interval) -> bool | Unknown:
+def _is_within(value: values.Value, interval: Interval) -> bool | values.Unknown:
     """Returns whether an integer, every integer of a range, or every item of a list is in an interval."""
     match value:
         case Dim():
             number = value.constant
-            return Unknown("bool") if number is None else interval.low <= number <= interval.high
+            return values.Unknown("bool") if number is None else interval.low <= number <= interval.high
         case Interval(low=low, high=high):
             return interval.low <= low <= high <= interval.high
         case tuple():
             answers = [_is_within(item, interval) for item in value]
-            return False if False in answers else next((each for each in answers if isinstance(each, Unknown)), True)
+            return (
+                False
+                if False in answers
+                else next((each for each in answers if isinstance(each, values.Unknown)), True)
+            )
     return False
 
 
-def _compared_kind(value: Value) -> str | None:
+def _compared_kind(value: values.Value) -> str | None:
     """Returns the kind of a value whose comparison with other kinds is a mistake; None for other values."""
-    if isinstance(value, Unknown):
+    if isinstance(value, values.Unknown):
         kinds = {"int": "float"} | {kind: kind for kind in ("bool", "symbol", "float", "file", "block")}
         return kinds.get(value.kind)
     if isinstance(value, bool):
@@ -340,6 +343,6 @@ def _compared_kind(value: Value) -> str | None:
         return "float"
     if isinstance(value, str):
         return "file"
-    if isinstance(value, BlockValue | InstanceValue):
+    if isinstance(value, values.BlockValue | values.InstanceValue):
         return "block"
     return "symbol" if isinstance(value, Symbol) else None

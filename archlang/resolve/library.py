@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from archlang.disk import package
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Extern, Program
 

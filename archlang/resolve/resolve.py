@@ -12,9 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from archlang.disk.readable import ReadableFolders
-from archlang.errors import Diagnostic, Label, ProgramError
+from archlang.errors import Diagnostic, Label, ProgramError, Source, Span
 from archlang.errors.log import DiagnosticLog
-from archlang.errors.source import Source, Span
 from archlang.resolve import library, mistakes
 from archlang.syntax import tree
 from archlang.syntax.parser import parse_tolerantly

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from archlang.errors.source import Span
+from archlang.errors import Span
 from archlang.resolve.resolve import Declaration
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol

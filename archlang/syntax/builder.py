@@ -1,7 +1,5 @@
 """Builds the tree of a program: when the parser completes a rule, its parts become the fields of a node."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,11 +8,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from archlang.errors import Diagnostic
-from archlang.errors.source import Source, Span
+from archlang.errors import Diagnostic, Source, Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.documentation import documentation_above
 from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
+from archlang.syntax.tree import documentation_above
 
 # The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
 # part has which type.

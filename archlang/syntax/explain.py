@@ -1,18 +1,14 @@
 """Says what is wrong where the parser fails: at an unexpected token, or at the end of a unit that ends too early."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from archlang.errors import Diagnostic, Edit
+from archlang.errors import Diagnostic, Edit, Span
 from archlang.errors.edits import insertion
 from archlang.errors.names import did_you_mean, meant_names, misspelt
-from archlang.errors.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.expected import ITEM, Expected
 from archlang.syntax.forms import meant_form
 from archlang.syntax.grammar import spellings
-from archlang.syntax.mistakes import quoted, unknown_character
+from archlang.syntax.mistakes import ITEM, Expected, quoted, unknown_character
 from archlang.syntax.place import Place
 from archlang.syntax.stack import terminal
 from archlang.syntax.tokens import BINDERS, OPENERS, PART_WORDS, RECIPE_WORDS, RESERVED, STATEMENT_WORDS, closers

@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source, Span
 from archlang.errors.log import MOST_ERRORS
-from archlang.errors.source import Source, Span
 from archlang.syntax import mistakes
 from archlang.syntax.builder import LineTaken, TreeBuilder
 from archlang.syntax.explain import explain, explain_end

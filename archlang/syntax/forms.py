@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from archlang.errors import Diagnostic, Edit
+from archlang.errors import Diagnostic, Edit, Span
 from archlang.errors.names import is_typing_error, share_of
-from archlang.errors.source import Span
 from archlang.syntax.mistakes import NO_POWER
 
 if TYPE_CHECKING:

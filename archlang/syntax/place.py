@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from archlang.errors.source import Source, Span
-from archlang.syntax.expected import Expected, expected, named_after
+from archlang.errors import Source, Span
 from archlang.syntax.grammar import spellings
+from archlang.syntax.mistakes import Expected, expected, named_after
 from archlang.syntax.stack import Stack, terminal
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import STEP, WIDTH, bracket_depths, laid, spaced, without_comma
 from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, PART_WORDS, closers, tokens

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from archlang.disk.mistakes import RefusedFile
 from archlang.disk.readable import ReadableFolders, read_named
-from archlang.errors import ProgramError
-from archlang.errors.source import Source, Span
+from archlang.errors import ProgramError, Source, Span
 from archlang.errors.visible import visible
 from archlang.syntax import mistakes
 

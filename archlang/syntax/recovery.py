@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from archlang.errors import Span
 from archlang.errors.names import did_you_mean
-from archlang.errors.source import Span
 from archlang.syntax import mistakes
-from archlang.syntax.expected import Expected
 from archlang.syntax.explain import explain
 from archlang.syntax.feed import Feed
 from archlang.syntax.headers import Header
+from archlang.syntax.mistakes import Expected
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack
 from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS

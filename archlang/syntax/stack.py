@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.builder import TreeBuilder
 from archlang.syntax.grammar import Callbacks, grammar, kinds, spellings
 from archlang.syntax.tokens import RESERVED, tokens

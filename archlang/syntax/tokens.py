@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.grammar import grammar, kinds, spellings
 
 if TYPE_CHECKING:

@@ -15,10 +15,8 @@ from math import perm
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.distinct import Fingerprints, RandomStream, draw_distinct, fingerprints
+from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 

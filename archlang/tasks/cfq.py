@@ -22,8 +22,7 @@ from archlang.data import store
 from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, Numbers, Words, filled
-from archlang.tasks.kit.ragged import Integers, Ragged, join
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Ragged, Split, join
 from archlang.tasks.kit.task import PairTask
 
 DATA = "dataset.json"

@@ -17,8 +17,7 @@ import numpy as np
 
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import Rows, one_label
 

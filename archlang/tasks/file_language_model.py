@@ -15,8 +15,7 @@ from typing import ClassVar
 
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
-from archlang.tasks.kit.ragged import Ragged, append, shift
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split, append, shift
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import Rows
 

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, CUTS, END, Cut
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import PairTask
 from archlang.tasks.kit.user_files import Rows
 

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from archlang.tasks.kit.distinct import RandomStream
 from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.lexicon import Cut
-from archlang.tasks.kit.random_stream import RandomStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.sudoku import puzzle_split, shuffle
 

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from archlang.errors.names import plural
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut, split_words
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.tasks.kit.user_files import Rows
 

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import Search, Seen, in_share, table_fingerprints
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.distinct import RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 VOCABULARY = ("w", "i", "r", "0", "1")

@@ -14,10 +14,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, combine, draw_distinct, fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.distinct import Fingerprints, RandomStream, combine, draw_distinct, fingerprints
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit
 from archlang.types.statics import Interval
 

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.ragged import Ragged, Reals, offsets_of
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.split import Ragged, Reals, Split, join_splits, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 # Items are drawn in parts, so that hidden units need little memory.

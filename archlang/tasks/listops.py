@@ -19,26 +19,10 @@ import numpy as np
 
 from archlang.data import store
 from archlang.data.mistakes import DataError
-from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.distinct import Search, Seen, fingerprints, in_share
+from archlang.tasks.kit import listops_trees, mistakes, published_files
+from archlang.tasks.kit.distinct import RandomStream, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import Lexicon
-from archlang.tasks.kit.listops_trees import (
-    CLOSE,
-    VOCABULARY,
-    Expressions,
-    Forest,
-    Growth,
-    LengthTable,
-    evaluate,
-    graft,
-    grow,
-    grow_to,
-    join_expressions,
-    write,
-)
-from archlang.tasks.kit.ragged import Integers
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 
@@ -75,7 +59,7 @@ TRAIN, TEST = "train_d20s.tsv", "test_d20s.tsv"
 # The data set and the test file of Long Range Arena.
 ARENA = "lra", "listops-1000/basic_test.tsv"
 VALID_LINES = 1_000
-_LEXICON = Lexicon(VOCABULARY)
+_LEXICON = Lexicon(listops_trees.VOCABULARY)
 
 
 @dataclass(frozen=True)
@@ -99,7 +83,7 @@ def read(line: str) -> PublishedList:
     # The number of arguments so far of each open operator; the first entry is for the whole list.
     counts, depth, arguments = [0], 0, 0
     for token in tokens:
-        if token == VOCABULARY[CLOSE]:
+        if token == listops_trees.VOCABULARY[listops_trees.CLOSE]:
             arguments = max(arguments, counts.pop())
             if not counts:
                 break
@@ -163,7 +147,7 @@ class ListOps(ShippedTask):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        return (*VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
+        return (*listops_trees.VOCABULARY, *(("[E]", "[B]") if self.begin_end else ()))
 
     groups = ("depth", "length", "arguments")
 
@@ -212,7 +196,7 @@ class ListOps(ShippedTask):
             return self._from_pool(split, seed)
         return self._published(self._lists(split))
 
-    def _split(self, trees: Expressions, lengths: Integers, arguments: Integers) -> Split:
+    def _split(self, trees: listops_trees.Expressions, lengths: Integers, arguments: Integers) -> Split:
         groups = {"depth": trees.depths, "length": lengths, "arguments": arguments}
         return Split({"x": self.enclosed(trees.x)}, trees.values, groups=groups)
 
@@ -241,34 +225,34 @@ class ListOps(ShippedTask):
                 found += len(trees)
                 parts.append(trees)
             search.take(found)
-        trees = join_expressions(parts).select(rng.order(size))
+        trees = listops_trees.join_expressions(parts).select(rng.order(size))
         return self._split(trees, trees.x.lengths, np.full(size, self.arguments))
 
-    def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[Forest]:
+    def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[listops_trees.Forest]:
         """Yields batches of trees that are high enough; trees that are too low become arguments of further
         operators."""
-        growth = Growth(
+        growth = listops_trees.Growth(
             probability=DEPTH_PROBABILITY,
             height=depths.high,
             arguments=self.arguments,
             limit=self.nominal_length,
             cost=3,
         )
-        forest = grow(rng, _BATCH, growth)
+        forest = listops_trees.grow(rng, _BATCH, growth)
         while len(forest):
             forest = forest.select(forest.sizes <= growth.limit)
             high = forest.heights >= depths.low
             yield forest.select(high)
-            forest = graft(rng, forest.select(~high), growth)
+            forest = listops_trees.graft(rng, forest.select(~high), growth)
 
-    def _fitting(self, forest: Forest, room: Integers, search: Search) -> Expressions:
+    def _fitting(self, forest: listops_trees.Forest, room: Integers, search: Search) -> listops_trees.Expressions:
         """Returns the new trees of the forest, at most `room[depth]` of each depth."""
         # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
-        values, depths = evaluate(forest)
+        values, depths = listops_trees.evaluate(forest)
         has_room = room[depths] > 0
         forest, values, depths = forest.select(has_room), values[has_room], depths[has_room]
-        trees = Expressions(write(forest), values, depths)
+        trees = listops_trees.Expressions(listops_trees.write(forest), values, depths)
         trees = trees.select(search.fresh(fingerprints(trees.x)))
         return trees.select(trees.within(room))
 
@@ -281,11 +265,11 @@ class ListOps(ShippedTask):
         rng, parts = RandomStream("listops pool", seed), []
         search = Search(self.name, "pool", self.pool, "allow more `arguments`", window=_WINDOW)
         while search.missing:
-            forest = grow(rng, _BATCH, growth)
+            forest = listops_trees.grow(rng, _BATCH, growth)
             forest = forest.select(forest.sizes <= growth.limit)
             trees = _written(forest)
             parts.append(trees.select(search.pick(fingerprints(trees.x))))
-        trees = join_expressions(parts)
+        trees = listops_trees.join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
         if split == "train":
             keep &= trees.x.lengths <= self.max_length
@@ -308,24 +292,24 @@ class ListOps(ShippedTask):
     def _published(self, lists: list[PublishedList]) -> Split:
         """Returns the lists of a published file. Their `depth` is the depth of their nesting."""
         facts = np.asarray([(each.value, each.depth, each.arguments) for each in lists], dtype=np.int64).reshape(-1, 3)
-        trees = Expressions(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
+        trees = listops_trees.Expressions(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
         return self._split(trees, trees.x.lengths // 100 * 100, facts[:, 2])
 
     def _by_length(self, seed: int) -> Split:
         """Draws equally many trees for each range of lengths."""
         size = self.test_size or PUBLISHED_TEST_SIZE
         longest = max(lengths.high for lengths in self.test_lengths)
-        table = LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
+        table = listops_trees.LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
         seen, parts = Seen(), []
         for lengths in self.test_lengths:
             rng = RandomStream("listops lengths", lengths.low, lengths.high, seed)
 
-            def trees(rng: RandomStream = rng, lengths: Interval = lengths) -> Forest:
-                return grow_to(rng, table, table.lengths(rng, lengths.low, lengths.high, size))
+            def trees(rng: RandomStream = rng, lengths: Interval = lengths) -> listops_trees.Forest:
+                return listops_trees.grow_to(rng, table, table.lengths(rng, lengths.low, lengths.high, size))
 
             parts.append(self._until(size, trees, ORIGINAL_SHARES["test"], "test_size", seen))
         labels = np.repeat([lengths.low for lengths in self.test_lengths], size)
-        return self._split(join_expressions(parts), labels, np.full(len(labels), self.arguments))
+        return self._split(listops_trees.join_expressions(parts), labels, np.full(len(labels), self.arguments))
 
     def _by_arguments(self, seed: int) -> Split:
         """Draws equally many trees for each bound on the number of arguments."""
@@ -336,25 +320,25 @@ class ListOps(ShippedTask):
             rng = RandomStream("listops arguments", arguments, seed)
             growth = self._growth(ARGUMENTS_HEIGHT, arguments, ARGUMENT_LENGTHS.high)
 
-            def trees(rng: RandomStream = rng, growth: Growth = growth) -> Forest:
-                forest = grow(rng, _BATCH, growth)
+            def trees(rng: RandomStream = rng, growth: listops_trees.Growth = growth) -> listops_trees.Forest:
+                forest = listops_trees.grow(rng, _BATCH, growth)
                 return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
 
             parts.append(self._until(size, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
         labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), size)
-        joined = join_expressions(parts)
+        joined = listops_trees.join_expressions(parts)
         return self._split(joined, joined.x.lengths // 100 * 100, labels)
 
     def _until(
-        self, size: int, trees: Callable[[], Forest], share: tuple[float, float], static: str, seen: Seen
-    ) -> Expressions:
+        self, size: int, trees: Callable[[], listops_trees.Forest], share: tuple[float, float], static: str, seen: Seen
+    ) -> listops_trees.Expressions:
         """Draws `size` distinct trees of a share."""
-        parts: list[Expressions] = []
+        parts: list[listops_trees.Expressions] = []
         search = Search(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
         while search.missing:
             batch = _written(trees())
             parts.append(batch.select(search.pick(fingerprints(batch.x))))
-        return join_expressions(parts)
+        return listops_trees.join_expressions(parts)
 
     # Source `lra`.
 
@@ -382,17 +366,17 @@ class ListOps(ShippedTask):
         """Draws trees of which some operator has at least so many arguments."""
         growth = self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
 
-        def trees() -> Forest:
-            forest = grow(rng, _BATCH >> 2, growth)
+        def trees() -> listops_trees.Forest:
+            forest = listops_trees.grow(rng, _BATCH >> 2, growth)
             is_long = (forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit)
             return forest.select(is_long & (forest.most_arguments() >= arguments))
 
         drawn = self._until(size, trees, share, static, Seen())
         return self._split(drawn, drawn.x.lengths // 100 * 100, np.full(size, LRA_ARGUMENTS))
 
-    def _growth(self, height: int, arguments: int, limit: int) -> Growth:
-        return Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
+    def _growth(self, height: int, arguments: int, limit: int) -> listops_trees.Growth:
+        return listops_trees.Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
 
 
-def _written(forest: Forest) -> Expressions:
-    return Expressions(write(forest), *evaluate(forest))
+def _written(forest: listops_trees.Forest) -> listops_trees.Expressions:
+    return listops_trees.Expressions(listops_trees.write(forest), *listops_trees.evaluate(forest))

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.ragged import Integers, Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 ARCHIVE = "cifar-10-python.tar.gz"

@@ -38,10 +38,8 @@ import numpy.typing as npt
 from archlang.data import store
 from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import Search, table_fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.distinct import RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 # The share of all pictures that a split may hold, by fingerprint or in the order of the published pictures.

@@ -17,8 +17,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 FILES = {"train": "train", "valid": "eval", "test": "test"}

@@ -16,8 +16,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 ARCHIVE = "aclImdb_v1.tar.gz"

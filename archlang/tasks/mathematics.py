@@ -21,11 +21,9 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.distinct import Fingerprints, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.distinct import Fingerprints, RandomStream, ScalarStream, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
-from archlang.tasks.kit.ragged import Integers, Ragged
-from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import PairTask
 
 MODULES = {"add_or_sub": "arithmetic__add_or_sub", "place_value": "numbers__place_value"}

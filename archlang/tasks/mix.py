@@ -13,7 +13,7 @@ Le et al. (2024), Pointer-Augmented Neural Memory, section 3.1.
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 
 
 class Mix(Copy):

@@ -15,10 +15,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import DISJOINT_SHARES, Search, table_fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.distinct import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
 _BATCH = 1 << 13

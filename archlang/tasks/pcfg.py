@@ -16,9 +16,8 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.distinct import Search, fingerprints
+from archlang.tasks.kit.distinct import RandomStream, ScalarStream, Search, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
-from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
 

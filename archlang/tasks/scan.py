@@ -19,8 +19,7 @@ import numpy as np
 
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.distinct import fingerprints
-from archlang.tasks.kit.ragged import Integers, Ragged, append, enclose, shift
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Ragged, Split, append, enclose, shift
 from archlang.tasks.kit.task import PairTask
 
 WORDS = (

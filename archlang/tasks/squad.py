@@ -24,8 +24,7 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
-from archlang.tasks.kit.ragged import Ragged, Reals
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Reals, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.tasks.kit.tokenizer import load_tokenizer, texts_of
 

@@ -17,11 +17,9 @@ from math import isqrt
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, draw_distinct, table_fingerprints
+from archlang.tasks.kit.distinct import Fingerprints, RandomStream, ScalarStream, draw_distinct, table_fingerprints
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
 

@@ -22,8 +22,7 @@ from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths, offsets_of
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
 from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows
 

@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split, arrays_of
+from archlang.tasks.kit.split import Form, Ragged, Split, arrays_of
 from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.

@@ -14,7 +14,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.loops import Repeat
-from archlang.graph.loop_layout import loop_of_results
+from archlang.graph.graph import loop_of_results
 from archlang.train.settings import Settings
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.block import judging
 from archlang.backend.runtime.loops import StepResults
-from archlang.graph.loop_layout import loop_of_results
+from archlang.graph.graph import loop_of_results
 from archlang.graph.operations import LOSSES, Halting
 from archlang.tasks.kit.split import Form
 from archlang.tasks.kit.task import LossRule

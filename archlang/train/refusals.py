@@ -3,8 +3,7 @@
 import re
 from importlib.metadata import version
 
-from archlang.graph.graph import Graph
-from archlang.graph.loop_layout import step_loops
+from archlang.graph.graph import Graph, step_loops
 from archlang.graph.operations import Halting, Repeat
 from archlang.graph.prune import normalize
 from archlang.plan.plan import BoundExtern, Plan

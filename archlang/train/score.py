@@ -1,7 +1,5 @@
 """The metrics of a model on a whole split, with the answers that it writes without teacher forcing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +13,7 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
 from archlang.tasks.kit.metrics import Tally, tally
-from archlang.tasks.kit.ragged import Integers, Ragged, Reals
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split
 from archlang.tasks.kit.task import DecodableTask, JudgedTask, Task, loss_rule
 from archlang.train.data import Batch, Data
 from archlang.train.devices import fixed_randomness

@@ -18,8 +18,7 @@ from archlang.plugins import Plugins
 from archlang.plugins.plugins import PluginFunction
 from archlang.resolve import library
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
-from archlang.tasks.kit.ragged import Reals
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Reals, Split
 from archlang.train import mistakes
 from archlang.types.statics import StaticValue, Symbol
 

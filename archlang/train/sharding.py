@@ -1,7 +1,5 @@
 """Models whose weights are divided among processes by torch's FSDP2: each process holds some rows of every weight."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

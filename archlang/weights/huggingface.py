@@ -23,12 +23,11 @@ from archlang.disk.folder import Folder, open_path
 from archlang.disk.limits import LARGEST_JSON
 from archlang.disk.os_errors import os_errors_as
 from archlang.disk.readable import ReadableFolders
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.export.plain.file import plain_text, plain_weights
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.make_task import make_task
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import load_weights
 from archlang.train.runs.inputs import InputFormat

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from archlang.errors import codes
-from archlang.errors.source import Source
+from archlang.errors import Source, codes
 from archlang.resolve import library
 from archlang.resolve.library import recipe_files
-from archlang.syntax.documentation import first_sentence
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import signature_text
-from archlang.syntax.tree import Definition, Extern
+from archlang.syntax.tree import Definition, Extern, first_sentence
 from tests.cli.conftest import Command
 
 RECIPES = Path(__file__).parents[2] / "recipes"

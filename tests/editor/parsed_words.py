@@ -10,7 +10,7 @@ from lark import Token
 from lark.parsers.lalr_parser_state import ParserState
 
 import archlang
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.grammar import spellings
 from archlang.syntax.parser import parse
 

@@ -9,9 +9,8 @@ import pytest
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
 from archlang.elaborate.context import Observe
-from archlang.errors import Report
+from archlang.errors import Report, Source
 from archlang.errors.effort import Memo
-from archlang.errors.source import Source
 from archlang.plan.check import check_text, elaborate_alone
 from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration

@@ -3,7 +3,7 @@
 import pytest
 
 from archlang.editor.positions import offset, position
-from archlang.errors.source import Source
+from archlang.errors import Source
 
 SOURCE = Source("p.arch", "# α 𝄞 x\nh = 1\r\nlast")
 

@@ -13,9 +13,8 @@ from pygls.lsp.client import LanguageClient
 
 from archlang.editor.positions import offset
 from archlang.editor.server import GRAPH_COMMAND
-from archlang.errors import Edit
+from archlang.errors import Edit, Source, Span
 from archlang.errors.edits import apply_edits
-from archlang.errors.source import Source, Span
 from benchmarks.editor import LINES, texts
 
 USED = "block twice(h: seq[n, d]) -> seq[n, d] {\n    return norm(norm(h))\n}\n"

@@ -1,7 +1,7 @@
 """Regions capture the values that they use from outside."""
 
 from archlang.elaborate.region_builder import ModelSize, RegionBuilder
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 from archlang.graph.operations import Arithmetic
 from archlang.types import Type
 

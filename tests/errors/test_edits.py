@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.errors import Diagnostic, Edit
+from archlang.errors import Diagnostic, Edit, Source, Span
 from archlang.errors.edits import (
     apply_edits,
     insertion,
@@ -14,7 +14,6 @@ from archlang.errors.edits import (
     without_lines,
     wrapped,
 )
-from archlang.errors.source import Source, Span
 
 
 def marked(text: str) -> Span:

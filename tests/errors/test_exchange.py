@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from archlang.errors import Diagnostic, Edit, Label
+from archlang.errors import Diagnostic, Edit, Label, Source, Span
 from archlang.errors.exchange import to_json, to_sarif
-from archlang.errors.source import Source, Span
 
 SOURCE = Source("a folder/x.arch", "one\ntwo ± three\n")
 MISTAKE = Diagnostic(

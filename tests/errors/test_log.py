@@ -2,9 +2,8 @@
 
 import pytest
 
-from archlang.errors import Diagnostic, Label, ProgramError
+from archlang.errors import Diagnostic, Label, ProgramError, Source, Span
 from archlang.errors.log import MOST_ERRORS, MOST_WARNINGS, DiagnosticLog
-from archlang.errors.source import Source, Span
 
 SOURCE = Source("x.arch", "x" * 1_000)
 PLACE = Span(SOURCE, 5, 9)

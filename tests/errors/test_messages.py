@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import archlang
+from archlang.errors import Source, Span
 from archlang.errors.diagnostic import Wording
 from archlang.errors.messages import Message, Messages, read_messages
-from archlang.errors.source import Source, Span
 
 ROOT = Path(archlang.__file__).parent
 PACKAGES = sorted(f"archlang.{file.parent.name}" for file in ROOT.glob("*/messages.txt"))

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source, Span
 from archlang.errors.names import did_you_mean, is_typing_error, misspelt, plural, suggest
-from archlang.errors.source import Source, Span
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 import io
 
-from archlang.errors import Diagnostic, Label
+from archlang.errors import Diagnostic, Label, Source, Span
 from archlang.errors.render import coloured, plain
-from archlang.errors.source import Source, Span
 
 
 def shown(text: str, *marks: tuple[int, int, str], path: str = "x.arch") -> list[str]:

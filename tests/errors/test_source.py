@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 
 SOURCE = Source("x.arch", "one\ntwo\r\n\nfour")
 

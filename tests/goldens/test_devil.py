@@ -19,8 +19,7 @@ from archlang.backend.architecture import Architecture
 from archlang.blocks.positions import sinusoid
 from archlang.blocks.relative_attention import RelativeAttention
 from archlang.tasks.kit.metrics import tally
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Unit
 from archlang.tasks.scan import commands, published_iid
 from archlang.tasks.scan import read as command

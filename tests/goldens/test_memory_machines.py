@@ -16,7 +16,7 @@ from torch import Tensor
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import Repeat
 from archlang.backend.runtime.scans import PositionScan
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.graph import loop_layout
 from tests.goldens.golden import Golden, Program, Weights, cell, close, gradients_close, page, pair
 
 CASES = ("case0", "case1")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 from archlang.graph import Graph, Input, Instance, Node, Region
 from archlang.graph.operations import Call, Literal
 from archlang.graph.text import parse_graph, print_graph

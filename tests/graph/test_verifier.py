@@ -2,8 +2,7 @@
 
 import pytest
 
-from archlang.graph.graph import Node
-from archlang.graph.loop_layout import LoopLayout, loop_layout
+from archlang.graph.graph import LoopLayout, Node, loop_layout
 from archlang.graph.operations import Halting, Operation, Repeat, Scan
 from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import MalformedGraph, verify

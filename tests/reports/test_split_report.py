@@ -17,8 +17,7 @@ from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Task
 from archlang.tasks.parity import Parity
 from archlang.tasks.scan import Scan

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.plan.check import check, check_text
 from archlang.resolve import library
 from archlang.syntax.parser import read

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.halting import HaltingBlock, Tally
-from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.loop_layout import is_idle, loop_layout
+from archlang.graph.graph import Graph, Node, Region, is_idle, loop_layout
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
 from tests.semantics.batches import drawn_count
 from tests.semantics.needs import Needs, needs_of

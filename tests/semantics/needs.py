@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import networkx
 
-from archlang.graph.graph import Graph, Node, Region
-from archlang.graph.loop_layout import is_idle, loop_layout
+from archlang.graph.graph import Graph, Node, Region, is_idle, loop_layout
 from archlang.graph.operations import Apply, Experts, Halting, Loss, Part, Scan
 
 # The id of a value, a result of a loop or an applied block by its index, or, with None, that a loop runs at all.

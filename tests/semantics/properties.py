@@ -11,7 +11,7 @@ from torch import Tensor
 from archlang.backend.decode.greedy import target_of
 from archlang.compile import build
 from archlang.elaborate import calls
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.graph.graph import Graph
 from archlang.graph.passes.pipeline import NAMES
 from archlang.syntax.parser import parse

@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import fields
 from itertools import chain
 
-from archlang.errors import ProgramError
-from archlang.errors.source import Source, Span
+from archlang.errors import ProgramError, Source, Span
 from archlang.syntax import tree
 from archlang.syntax.parser import parse
 from tests.semantics.compiled import PATH

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition, If, Missing, Return, Unclear, walk
 

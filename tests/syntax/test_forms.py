@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source
 from archlang.errors.edits import apply_edits
-from archlang.errors.source import Source
 from archlang.syntax.forms import FORMS, Form
 from archlang.syntax.parser import parse_tolerantly
 

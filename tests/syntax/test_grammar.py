@@ -10,7 +10,7 @@ from pathlib import Path
 import lark
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax import grammar as module
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tokens import pattern

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from archlang.errors import ProgramError
+from archlang.errors import ProgramError, Source
 from archlang.errors.exchange import to_json, to_sarif
 from archlang.errors.render import plain
-from archlang.errors.source import Source
 from archlang.syntax.parser import parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import format_program
 from archlang.syntax.tokens import MOST_WORDS, pieces

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.parser import parse_tolerantly, read_tokens
 from archlang.syntax.units import items
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from archlang.errors import Diagnostic
-from archlang.errors.source import Source
+from archlang.errors import Diagnostic, Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Definition
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source
 from archlang.errors.edits import apply_edits
 from archlang.errors.render import plain
-from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 
 

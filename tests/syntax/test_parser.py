@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archlang.errors import ProgramError
-from archlang.errors.source import Source
+from archlang.errors import ProgramError, Source
 from archlang.syntax import tree
 from archlang.syntax.parser import parse, parse_setting, parse_tolerantly, read
 from archlang.syntax.printer import unparse

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import WIDTH
 from archlang.syntax.parser import parse, read

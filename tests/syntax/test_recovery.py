@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source
 from archlang.errors.edits import apply_edits
 from archlang.errors.log import MOST_ERRORS
-from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Missing, Table, Use
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from archlang.errors import Diagnostic
+from archlang.errors import Diagnostic, Source
 from archlang.errors.edits import apply_edits
-from archlang.errors.source import Source
 from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.tree import Assign, Definition, If, Missing, Repeat, Scan, Statement
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from archlang.errors import Diagnostic
-from archlang.errors.source import Source
+from archlang.errors import Diagnostic, Source
 from archlang.syntax.parser import parse_setting, parse_tolerantly, read_tokens
 from archlang.syntax.tokens import LONGEST_WORD, MOST_WORDS, pieces
 

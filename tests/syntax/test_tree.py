@@ -1,6 +1,6 @@
 """A walk visits each node once, in the order of the text."""
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.syntax.parser import parse
 from archlang.syntax.tree import Definition, Name, walk
 

@@ -12,13 +12,11 @@ from typing import Any, TypeVar
 import pytest
 
 import archlang.tasks
-from archlang.errors import ArchlangError
-from archlang.errors.source import Source
+from archlang.errors import ArchlangError, Source
 from archlang.plan.from_file import bind_task
 from archlang.syntax import parse, tree
 from archlang.tasks.kit.make_task import make_task
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import ShippedTask, Task
 from archlang.types.statics import Interval
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from archlang.tasks import arithmetic
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.kit.task import group_values
 from archlang.types.statics import Interval
 from tests.tasks.every import build

@@ -7,7 +7,7 @@ import pytest
 
 from archlang.tasks.babi import LEXICON, NAMES, Babi, read
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.kit.task import spell
 from archlang.types.statics import Interval
 from tests.sampling import one_in

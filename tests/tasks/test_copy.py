@@ -9,7 +9,7 @@ import pytest
 from archlang.tasks.copy import Copy
 from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.mix import Mix
 from archlang.tasks.priority_sort import PrioritySort
 from archlang.tasks.reverse import Reverse

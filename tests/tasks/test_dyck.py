@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.dyck import Dyck, allowed
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.kit.task import LossRule
 from archlang.types.statics import Interval
 from tests.goldens.files import reference_file

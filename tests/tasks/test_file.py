@@ -11,7 +11,7 @@ from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.kit.task import Task, group_names, groups, spell
 
 TSV = (

@@ -5,13 +5,12 @@ from typing import ClassVar, get_origin, get_type_hints
 import numpy as np
 import pytest
 
-from archlang.errors.source import Source
+from archlang.errors import Source
 from archlang.resolve import library
 from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.split import Form, Ragged
 from archlang.tasks.kit.task import DecodableTask, Kind, ShippedTask, class_names, group_names, group_values, groups
 from archlang.types.statics import Interval
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of

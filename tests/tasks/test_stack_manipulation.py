@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.stack_manipulation import StackManipulation, _results
 from tests.tasks.every import answers_of, marks_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archlang.tasks import sudoku
+from archlang.tasks.kit.distinct import RandomStream, ScalarStream
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.random_stream import RandomStream, ScalarStream
 from archlang.tasks.sudoku import Sudoku, shuffle, solve
 from archlang.types.statics import Interval
 from tests.tasks.every import answers_of

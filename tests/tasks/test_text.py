@@ -20,8 +20,7 @@ from torch import nn
 import archlang
 from archlang.tasks.kit import cache, user_files
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import digest
+from archlang.tasks.kit.split import Ragged, digest
 from archlang.tasks.kit.tokenizer import token_cut, trained_tokenizer
 from archlang.tasks.text import Text
 from archlang.train.record.mistakes import RunError

@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Ragged, Split
 from archlang.train import data
 from archlang.train.data import Data, Sampler, Sequences
 

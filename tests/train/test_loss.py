@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import LossRule
 from archlang.train.data import Batch, Data
 from archlang.train.loss import NO_SMOOTHING, Smoothing, best_span, forward, mean_loss, position_losses

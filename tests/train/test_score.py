@@ -21,8 +21,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task, Unit
 from archlang.train.data import Data
 from archlang.train.record.checkpoint import Checkpoints

@@ -31,8 +31,7 @@ from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mas
 from archlang.backend.runtime.row_blocks import Rows
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
-from archlang.graph.graph import Node
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.graph import Node, loop_layout
 from archlang.graph.operations import Product
 from archlang.types import Dim
 from archlang.types.causality import Horizon

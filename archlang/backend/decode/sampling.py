@@ -1,7 +1,5 @@
 """Sampling: a model writes its answer token by token, and draws each token from its probabilities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 

@@ -3,8 +3,6 @@
 That takes a third of a training step of a Neural Data Router. Here one number decides four elements. The numbers do not
 depend on the processor."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float

@@ -6,8 +6,6 @@ operations for the masks, a training step of attention spends as much time on ma
 On a CPU, torch computes rows that are shorter than the processor's vectors number by number, which takes up to ten
 times as long: such rows are padded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@ few keys.
 
 The fast form equals `plain_weights`, which computes its second derivatives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Softmax attention by torch's fused kernels, with the derivatives that only torch's plain form has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

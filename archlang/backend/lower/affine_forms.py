@@ -2,8 +2,6 @@
 
 The factors and terms, which depend on no state, are values of a graph of torch.fx for all positions."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -15,8 +15,7 @@ from torch import fx
 
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, SplitCode, compile_graph
 from archlang.backend.lower.lengths import chunk_lengths, growing_lengths
-from archlang.graph.graph import Instance, Node
-from archlang.graph.loop_layout import loop_layout
+from archlang.graph.graph import Instance, Node, loop_layout
 from archlang.graph.operations import Call, Halting, Scan
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from archlang.graph.graph import Instance, Node, Region
+from archlang.graph.graph import Instance, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
-from archlang.graph.loop_layout import loop_layout, takes_positions
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Loop, Scan
 from archlang.types import Dim, Type
 

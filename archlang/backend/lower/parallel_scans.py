@@ -16,8 +16,6 @@ The second form never holds the matrices of all positions. Which factors are col
 that made them: the class of a block has `acts_as`, "elementwise" if it computes each number by itself, "positive",
 "columns", "repeated" or "sum" if it does what `relu`, `head_columns`, `repeat_features` or `sum` does."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,8 +28,7 @@ from archlang.backend.lower.affine_forms import ONE, ZERO, Algebra, Coefficient,
 from archlang.backend.lower.chunk_batching import is_per_sample
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.runtime import parallel_scans as runtime
-from archlang.graph.graph import Instance, Node
-from archlang.graph.loop_layout import loop_layout, takes_positions
+from archlang.graph.graph import Instance, Node, loop_layout, takes_positions
 from archlang.graph.operations import Call, Scan
 from archlang.types import Type
 

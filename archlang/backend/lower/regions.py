@@ -10,20 +10,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from archlang.backend.lower import lengths as length_facts
 from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
-from archlang.backend.lower.lengths import (
-    chunk_lengths,
-    counted_chunks,
-    divisor_lengths,
-    growing_lengths,
-    growing_states_before,
-    grown_lengths,
-    halted_lengths,
-    named_lengths,
-    needed_lengths,
-    summands,
-)
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.parallel_scans import parallel_scan
 from archlang.backend.origin import Origin
@@ -32,8 +21,7 @@ from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_numbers, divide_where_real
 from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
 from archlang.graph import operations
-from archlang.graph.graph import NUMBER, Graph, Input, Node, Region, scope_of
-from archlang.graph.loop_layout import loop_layout, takes_positions
+from archlang.graph.graph import NUMBER, Graph, Input, Node, Region, loop_layout, scope_of, takes_positions
 from archlang.graph.operations import LOSSES, Arithmetic
 from archlang.types import Dim, Type
 
@@ -91,7 +79,7 @@ def lower(
     `classes` are those of the graph's instances, by their paths, from which passes take what they need to know."""
     graph = with_batch_sources(graph)
     context = PassContext(graph.instances, classes or {}, frozenset(without))
-    lengths = needed_lengths(graph.region, graph.instances)
+    lengths = length_facts.needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return PythonProgram(
         graph,
@@ -287,7 +275,7 @@ class _Writer:
                 numbers = operation is Arithmetic.DIVIDE and node.type == NUMBER
                 function = divide_numbers if numbers else _FUNCTIONS[operation]
                 operands: list[Value | None] = [self._operand(node, source) for source in node.inputs]
-                lengths = divisor_lengths(node, self._types)
+                lengths = length_facts.divisor_lengths(node, self._types)
                 if lengths:
                     function = divide_where_real
                     operands += [self._mask(length) for length in lengths]
@@ -318,7 +306,7 @@ class _Writer:
     def _call(self, node: Node, call: operations.Call, inputs: Sequence[Value], products: Sequence[Value]) -> fx.Node:
         instance = self._instances[call.instance]
         types = [self._types[source] for source in node.arguments]
-        lengths = named_lengths(instance, types)
+        lengths = length_facts.named_lengths(instance, types)
         masks: dict[str, Any] = {f"mask_{name}": self._mask(lengths.get(name)) for name in instance.lengths}
         if products:
             masks["products"] = dict(zip(call.products, products, strict=True))
@@ -329,7 +317,7 @@ class _Writer:
             return self._emit(node, target, inputs, name, masks)
         pair = self._emit(node, target, inputs, f"{name}_and_mask", masks)
         value = self._part(node, pair, 0, name)
-        for length in grown_lengths(instance, types, node.type):
+        for length in length_facts.grown_lengths(instance, types, node.type):
             if length not in self._masks:
                 self._masks[length] = self._part(node, pair, 1, f"mask_{_words(length)}")
         return value
@@ -343,7 +331,7 @@ class _Writer:
             self._masks[length] = self._emit(node, mask_of_chunks, [chunks], f"mask_{_words(length)}")
         if length not in self._masks:
             node, value, axis = self._loop_results[length]
-            parts = summands(length) or {}
+            parts = length_facts.summands(length) or {}
             arguments = [value, axis, tuple(parts.values()), *map(self._mask, parts)]
             self._masks[length] = self._emit(node, derived_mask, arguments, f"mask_{_words(length)}")
         return self._masks[length]
@@ -357,9 +345,9 @@ class _Writer:
 
     def _loop(self, node: Node, inputs: Sequence[Value]) -> Sequence[fx.Node]:
         """Calls the loop, and writes its body. Returns its results."""
-        body, chunk, growing = node.regions[0], chunk_lengths(node), growing_lengths(node)
+        body, chunk, growing = node.regions[0], length_facts.chunk_lengths(node), length_facts.growing_lengths(node)
         own = (*chunk, *growing)
-        lengths = [length for length in needed_lengths(body, self._instances) if length not in own]
+        lengths = [length for length in length_facts.needed_lengths(body, self._instances) if length not in own]
         # The attribute of a stack's own name holds its steps.
         stack = node.operation if isinstance(node.operation, operations.OwnWeights) else None
         name = self._attributes.loop(
@@ -379,13 +367,13 @@ class _Writer:
         self._loops.append(loop)
         types = [self._types.get(source, NUMBER) for source in node.inputs]
         states_end = shape.outer + shape.states
-        growing_masks = [self._mask(length) for length in growing_states_before(node, types)]
+        growing_masks = [self._mask(length) for length in length_facts.growing_states_before(node, types)]
         arguments = [*inputs[:states_end], *growing_masks, *inputs[states_end:]]
         arguments += map(self._mask, lengths)
-        self._counted.update((count, (node, inputs[0])) for count in counted_chunks(node))
+        self._counted.update((count, (node, inputs[0])) for count in length_facts.counted_chunks(node))
         keywords = {}
         if halts:
-            keywords["mask"] = self._mask(*halted_lengths(node) or [None])
+            keywords["mask"] = self._mask(*length_facts.halted_lengths(node) or [None])
         elif isinstance(node.operation, operations.Scan | operations.Experts) and takes_positions(node):
             keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras

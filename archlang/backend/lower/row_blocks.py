@@ -8,8 +8,6 @@ A group is a set of maps that nothing reads besides blocks that compute by rows 
 blocks and arithmetic, with the results of these that are no maps. The body of a group takes the rows of some values,
 and all positions of others; a value may be among both."""
 
-from __future__ import annotations
-
 import inspect
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

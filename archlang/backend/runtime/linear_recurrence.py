@@ -14,8 +14,6 @@ its inverse overflow, so the sums of g between two positions are summed directly
 Plain operations of torch: autograd gives derivatives of any order. Yang et al., "Parallelizing linear transformers with
 the delta rule over sequence length", 2024; Yang et al., "Gated linear attention transformers", 2024, section 4."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 

@@ -2,8 +2,6 @@
 
 During recording, modules have hooks, and wrappers that count turns replace the loops; otherwise it has no cost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,9 +22,8 @@ from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, Stack
 from archlang.backend.runtime.result_check import CallTypes, calls_of
 from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Instance
+from archlang.graph.graph import Graph, Instance, loop_layout
 from archlang.graph.growth import growths
-from archlang.graph.loop_layout import loop_layout
 from archlang.types import Dim, Type
 
 _TURNS = {"repeat": "step", "halting": "step", "stack": "layer", "scan": "chunk"}

@@ -2,8 +2,6 @@
 
 Without it, a result of a wrong shape fails in a later block, or nowhere."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Maps in blocks of rows: the runtime of what the pass `rows` makes of maps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

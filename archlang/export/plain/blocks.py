@@ -4,8 +4,6 @@ Their code stays as it is written, except for archlang's infrastructure: fast ke
 what only serves several stacked models, caches, joined products or the type checker is removed. What remains is the
 form that torch.compile traces."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import textwrap

@@ -1,7 +1,5 @@
 """Writes a model as one file of plain torch code, and its weights beside it."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import hashlib

@@ -3,8 +3,6 @@
 A body takes the module that owns its blocks, then its values. It returns the states after one step, what the step
 emits, and costs: numbers of each sample, [b]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

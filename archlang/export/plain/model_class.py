@@ -1,8 +1,6 @@
 """The class of a model: its constructor, `forward`, and the bodies of its loops as functions, from the lowered code of
 its graph."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import keyword
@@ -18,9 +16,8 @@ from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.export.plain import helpers
 from archlang.export.plain.sources import Name
 from archlang.graph import operations
-from archlang.graph.graph import Graph, Node, scope_of
+from archlang.graph.graph import Graph, Node, has_halting_positions, loop_layout, scope_of, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.loop_layout import has_halting_positions, loop_layout, takes_positions
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 HELPERS = {

@@ -1,7 +1,5 @@
 """The Python sources of blocks: definitions by module and name, and the definitions that a definition uses."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

@@ -1,7 +1,5 @@
 """Prints syntax trees of Python as text, with the comments of their sources and lines of at most 120 characters."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import io

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from archlang.graph.graph import Graph
 from archlang.graph.inline import inline
-from archlang.graph.passes.common_subexpressions import share_common
-from archlang.graph.passes.loop_invariants import hoist_invariants
+from archlang.graph.passes.loop_invariants import hoist_invariants, share_common
 from archlang.graph.prune import prune, remove_dead
 from archlang.graph.verifier import verify
 

@@ -1,30 +1,15 @@
 """Draws a graph as boxes within boxes. Before the passes, each block of the program has a box."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from archlang.errors import Span
 from archlang.errors.names import rounded
-from archlang.errors.source import Span
-from archlang.graph.graph import Graph, Input, Instance, Node, Region
+from archlang.graph import operations
+from archlang.graph.graph import Graph, Input, Instance, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.loop_layout import loop_layout, takes_positions
-from archlang.graph.operations import (
-    Apply,
-    Arithmetic,
-    Call,
-    Experts,
-    Halting,
-    Literal,
-    Loss,
-    Part,
-    Repeat,
-    Scan,
-    Stack,
-)
 from archlang.graph.summary import summarize, weights
 from archlang.reports.pictures.box import Box, Edge
 from archlang.resolve.library import PACKAGE
@@ -32,11 +17,11 @@ from archlang.types import Type
 from archlang.types.statics import InstanceOf, StaticValue
 
 _SIGNS = {
-    Arithmetic.ADD: "+",
-    Arithmetic.SUBTRACT: "−",
-    Arithmetic.MULTIPLY: "×",
-    Arithmetic.DIVIDE: "÷",
-    Arithmetic.NEGATE: "− (negate)",
+    operations.Arithmetic.ADD: "+",
+    operations.Arithmetic.SUBTRACT: "−",
+    operations.Arithmetic.MULTIPLY: "×",
+    operations.Arithmetic.DIVIDE: "÷",
+    operations.Arithmetic.NEGATE: "− (negate)",
 }
 _INPUT_NOTES = {
     "captured": "from outside",
@@ -97,7 +82,11 @@ class _GraphDrawer:
         edges: list[Edge] = []
         sources: dict[str, str] = {}  # by value, the id of the box that its edges start from
         value_names = dict(names)
-        literals = {node.id: str(node.operation.value) for node in region.nodes if isinstance(node.operation, Literal)}
+        literals = {
+            node.id: str(node.operation.value)
+            for node in region.nodes
+            if isinstance(node.operation, operations.Literal)
+        }
         used = {source for node in region.nodes for source in node.inputs} | set(region.results)
         for value in region.inputs:
             value_names[value.id] = value_names.get(value.id) or value.name
@@ -105,9 +94,9 @@ class _GraphDrawer:
             sources[value.id] = value.id
         for node in region.nodes:
             value_names[node.id] = node.name
-            if isinstance(node.operation, Literal):
+            if isinstance(node.operation, operations.Literal):
                 continue
-            if isinstance(node.operation, Part):
+            if isinstance(node.operation, operations.Part):
                 sources[node.id] = sources[node.inputs[0]]
                 if node.id in used:
                     owner = boxes[sources[node.id]]
@@ -128,12 +117,12 @@ class _GraphDrawer:
         edges: tuple[Edge, ...] = ()
         notes: tuple[str, ...] = ()
         repeats = False
-        if isinstance(node.operation, Arithmetic):
+        if isinstance(node.operation, operations.Arithmetic):
             numbers = [literals[source] for source in node.inputs if source in literals]
             title = " ".join([_SIGNS[node.operation], *numbers])
-        elif isinstance(node.operation, Loss):
+        elif isinstance(node.operation, operations.Loss):
             title = f"loss {node.operation.name}"
-        elif isinstance(node.operation, Call):
+        elif isinstance(node.operation, operations.Call):
             assert instance is not None
             title = instance.block
         else:
@@ -141,7 +130,7 @@ class _GraphDrawer:
             boxes, edges = _with_results(node, body, self.region(body, *_body_inputs(node, body, names)))
             title, notes = _heading(node, body, instance)
         written, defaults = _statics(node, instance)
-        if isinstance(node.operation, Apply):
+        if isinstance(node.operation, operations.Apply):
             repeats = (title, *written) in self.applied
             self.applied.add((title, *written))
         costs = self.costs.get(node.id, CostNotes())
@@ -175,7 +164,7 @@ def _named(name: str, type: Type) -> str:
 
 def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the kinds of a body's inputs, and the names of those that are named outside the body only."""
-    if isinstance(node.operation, Apply):
+    if isinstance(node.operation, operations.Apply):
         return {value.id: "input" for value in body.inputs}, {}
     indices = loop_layout(node)
     kinds, outer_names = {}, {}
@@ -185,7 +174,7 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
         elif index < indices.inner:
             kinds[value.id] = "before"
         elif index < indices.inner + indices.states:
-            kinds[value.id] = "memory" if isinstance(node.operation, Scan) else "state"
+            kinds[value.id] = "memory" if isinstance(node.operation, operations.Scan) else "state"
         elif index < indices.inner_captured:
             kinds[value.id] = "mean"
         else:
@@ -198,7 +187,7 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
 def _with_results(node: Node, body: Region, content: _Content) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
     """Returns the boxes and edges of a body, with a box for each result, and back edges from one step to the next."""
     result_boxes, result_edges = [], []
-    applied = isinstance(node.operation, Apply)
+    applied = isinstance(node.operation, operations.Apply)
     states = 0 if applied else loop_layout(node).states
     first_state = 0 if applied else loop_layout(node).inner
     for index, result in enumerate(body.results):
@@ -217,24 +206,24 @@ def _with_results(node: Node, body: Region, content: _Content) -> tuple[tuple[Bo
 
 def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, tuple[str, ...]]:
     match node.operation:
-        case Apply(block=block):
+        case operations.Apply(block=block):
             return block, ()
-        case Repeat(count=count, truncated=truncated):
+        case operations.Repeat(count=count, truncated=truncated):
             notes = ["one set of weights"]
             if instance is not None:
                 notes.append(f"drawn by {instance.block} in training")
             if truncated is not None:
                 notes.append(f"gradient of the last {truncated}")
             return f"repeat × {count}", tuple(notes)
-        case Stack(count=count):
+        case operations.Stack(count=count):
             return f"stack × {count}", ("own weights each step",)
-        case Experts(count=count):
+        case operations.Experts(count=count):
             return f"experts × {count}", ("own weights each", "a weighted sum, position by position")
-        case Halting(limit=limit, state=index):
+        case operations.Halting(limit=limit, state=index):
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
             return f"repeat ≤ {limit}", (rule,)
-    assert isinstance(node.operation, Scan)
+    assert isinstance(node.operation, operations.Scan)
     notes = ["position after position" if takes_positions(node) else "chunk after chunk"]
     if node.operation.before is not None:
         notes.append(f"with the {node.operation.before} before" if node.operation.before else "with all before")
@@ -259,7 +248,7 @@ def _location(span: Span | None, program: str) -> tuple[str, str]:
 
 def _statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
     """Returns the texts of the statics that the program sets, and of the others, which have their defaults."""
-    if isinstance(node.operation, Apply):
+    if isinstance(node.operation, operations.Apply):
         written, statics = node.operation.written, node.operation.statics
     elif instance is not None:
         written, statics = instance.written, {name: _static_text(value) for name, value in instance.statics.items()}

@@ -30,8 +30,7 @@ from archlang.errors.machine import is_out_of_memory
 from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked, is_shipped
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Part, Parts, Split, arrays_of, digest, join_parts
+from archlang.tasks.kit.split import Part, Parts, Ragged, Split, arrays_of, digest, join_parts
 from archlang.tasks.kit.task import Task
 from archlang.types.statics import StaticValue
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from archlang.tasks.kit.ragged import Integers, Ragged, offsets_of
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
 from archlang.tasks.kit.task import ShippedTask
 from archlang.types.statics import Interval
 

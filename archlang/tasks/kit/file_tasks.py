@@ -1,8 +1,6 @@
 """What the tasks over a user's own files share: their files and columns, and the vocabulary, the labels and the groups
 of texts, or the cells of puzzles."""
 
-from __future__ import annotations
-
 import glob
 import os
 from abc import abstractmethod
@@ -17,10 +15,9 @@ import numpy as np
 from archlang.errors.names import listed
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import Facts, entry
+from archlang.tasks.kit.distinct import RandomStream
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
-from archlang.tasks.kit.ragged import Ragged, Truths
-from archlang.tasks.kit.random_stream import RandomStream
-from archlang.tasks.kit.split import Split, join_splits
+from archlang.tasks.kit.split import Ragged, Split, Truths, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
 

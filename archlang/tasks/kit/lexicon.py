@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.ragged import Ragged, offsets_of
+from archlang.tasks.kit.split import Ragged, offsets_of
 
 Words = Sequence[str]
 

@@ -13,8 +13,7 @@ from archlang.errors.machine import is_out_of_memory
 from archlang.errors.names import plural
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Ragged, Split
 from archlang.tasks.kit.task import ShippedTask, Task, field_vocabulary, python_value
 from archlang.types.statics import StaticValue
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.ragged import Integers, Ragged, Reals
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split
 from archlang.tasks.kit.task import Unit
 
 MEANINGS = {

@@ -17,8 +17,7 @@ from archlang.resolve.resolve import prelude
 from archlang.resolve.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED, Lexicon
-from archlang.tasks.kit.ragged import Integers, Ragged, Reals, append, enclose, shift
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split, append, enclose, shift
 from archlang.types.statics import Interval, StaticValue, Symbol
 
 

@@ -31,8 +31,7 @@ from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import Cut, Numbers, TokenCut, most_frequent
-from archlang.tasks.kit.ragged import Integers, Ragged, Truths
-from archlang.tasks.kit.split import Part, Parts
+from archlang.tasks.kit.split import Integers, Part, Parts, Ragged, Truths
 
 Words = tuple[str, ...]
 Cell = str | Words

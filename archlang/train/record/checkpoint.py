@@ -1,7 +1,5 @@
 """Checkpoints: written atomically, verified by digest when read; the last two and the best one are kept."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle

@@ -16,8 +16,7 @@ from archlang.disk.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
 from archlang.elaborate.binding import LARGEST_SIZE
 from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
-from archlang.errors import ProgramError
-from archlang.errors.source import Source
+from archlang.errors import ProgramError, Source
 from archlang.graph.graph import Graph, Region, scope_of
 from archlang.graph.operations import OwnWeights, step_limit
 from archlang.graph.text import parse_graph

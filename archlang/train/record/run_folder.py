@@ -33,30 +33,28 @@ from pydantic import BaseModel
 from archlang.disk import package
 from archlang.disk.folder import Folder, is_unfinished
 from archlang.disk.limits import LARGEST_JSON
-from archlang.errors.source import Source, Span
+from archlang.errors import Source, Span
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
 from archlang.plan.plan import Plan
 from archlang.plugins import COPIES
-from archlang.train.record import mistakes, schemas
+from archlang.train.record import mistakes, reading, schemas
 from archlang.train.record.curves import Curves, Tracker
 from archlang.train.record.mistakes import RunError, RunWarning, disk_errors_as
-from archlang.train.record.reading import (
-    CURVES,
-    GRAPH,
-    GRAPH_AT_TEST,
-    LOCK,
-    RECIPE,
-    RESERVED,
-    has,
-    read_graph,
-    read_record,
-)
 from archlang.train.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
 
 # A run that was killed before it began may have left these files.
-_FIRST_FILES = (RECIPE, GRAPH, GRAPH_AT_TEST, schemas.VERSIONS, schemas.DATA, schemas.START, schemas.VOCABULARY, LOCK)
+_FIRST_FILES = (
+    reading.RECIPE,
+    reading.GRAPH,
+    reading.GRAPH_AT_TEST,
+    schemas.VERSIONS,
+    schemas.DATA,
+    schemas.START,
+    schemas.VOCABULARY,
+    reading.LOCK,
+)
 _BLOCK = 1 << 20
 # What the bits of a result may depend on. The name of the system and the number of cores are not among it.
 _COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
@@ -74,7 +72,7 @@ def used_files(plan: Plan) -> dict[str, str]:
     for name in texts:
         first = name.partition("/")[0]
         # Some file systems do not distinguish upper from lower case.
-        if first.casefold() in RESERVED or is_unfinished(first):
+        if first.casefold() in reading.RESERVED or is_unfinished(first):
             raise mistakes.name_taken(plan.source.path, name)
     return texts
 
@@ -89,7 +87,7 @@ def stored_files(program: Source, used: Iterable[Source]) -> dict[str, str]:
         if source.path == program.path or _is_library(Path(path)):
             continue
         name = os.path.relpath(path, program_folder).replace(os.sep, "/")
-        if name.startswith("../") or name.casefold() == RECIPE:
+        if name.startswith("../") or name.casefold() == reading.RECIPE:
             name = f"{_ELSEWHERE}/{name.replace('../', '')}"
             while texts.get(name, source.text) != source.text:
                 name = name.replace("/", "/other/", 1)
@@ -127,7 +125,7 @@ def recorded_threads(folder: Path) -> int | None:
 
 def _recorded_versions(folder: Path) -> VersionsRecord | None:
     try:
-        return read_record(folder, VERSIONS, VersionsRecord) if has(folder, VERSIONS) else None
+        return reading.read_record(folder, VERSIONS, VersionsRecord) if reading.has(folder, VERSIONS) else None
     except RunError:
         return None
 
@@ -179,7 +177,7 @@ class Record:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._curves = Curves(folder / CURVES)
+        self._curves = Curves(folder / reading.CURVES)
         self.trackers: list[Tracker] = [self._curves]
         self._lock: BinaryIO | None = None
 
@@ -189,7 +187,7 @@ class Record:
         with disk_errors_as(mistakes.not_written, self.folder):
             try:
                 with Folder.open(self.folder) as folder:
-                    for name in RESERVED:
+                    for name in reading.RESERVED:
                         folder.require_plain(name)
                     holds_run = folder.has(schemas.RUN)
                     if not holds_run and not _holds_only(leftovers, folder):
@@ -223,9 +221,9 @@ class Record:
         self.check(plan, precision)
         created = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         files = {
-            RECIPE: plan.source.text,
-            GRAPH: print_graph(plan.graph),
-            GRAPH_AT_TEST: print_graph(plan.at_test),
+            reading.RECIPE: plan.source.text,
+            reading.GRAPH: print_graph(plan.graph),
+            reading.GRAPH_AT_TEST: print_graph(plan.at_test),
             schemas.VERSIONS: schemas.json_text(this_process(device)),
             schemas.DATA: schemas.json_text(data),
             schemas.VOCABULARY: schemas.json_text(input_format),
@@ -238,7 +236,7 @@ class Record:
             with disk_errors_as(mistakes.not_written, self.folder), Folder.create(self.folder) as folder:
                 existing = folder.names()
                 try:
-                    self._lock = folder.lock(LOCK)
+                    self._lock = folder.lock(reading.LOCK)
                 except BlockingIOError:
                     raise mistakes.in_use(self.folder) from None
                 folder.remove_unfinished()
@@ -252,7 +250,7 @@ class Record:
                     self.write(name, text)
             except BaseException:
                 with suppress(OSError), Folder.open(self.folder) as folder:
-                    for name in {name.partition("/")[0] for name in (*files, LOCK)}.difference(existing):
+                    for name in {name.partition("/")[0] for name in (*files, reading.LOCK)}.difference(existing):
                         folder.remove(name)
                 raise
         except BaseException:
@@ -266,7 +264,10 @@ class Record:
 
     def _require_same_run(self, plan: Plan, precision: str) -> None:
         """Compares settings and graphs. The program's text may differ, as in a comment or an unrelated recipe."""
-        old, new = read_record(self.folder, schemas.RUN, schemas.RunRecord), schemas.RunRecord.of(plan, precision)
+        old, new = (
+            reading.read_record(self.folder, schemas.RUN, schemas.RunRecord),
+            schemas.RunRecord.of(plan, precision),
+        )
         for name in ("recipe", "model", "seed", "precision"):
             before, now = getattr(old, name), getattr(new, name)
             if before != now:
@@ -275,12 +276,12 @@ class Record:
             if old.settings.get(name) != new.settings.get(name):
                 raise mistakes.another_run(self.folder, f"its `{name}` differs")
         plan.plugins.require_recorded(old.plugins, self.folder, self.folder / COPIES)
-        for name, graph in ((GRAPH, plan.graph), (GRAPH_AT_TEST, plan.at_test)):
-            if _computation(read_graph(self.folder, name)) != _computation(graph):
+        for name, graph in ((reading.GRAPH, plan.graph), (reading.GRAPH_AT_TEST, plan.at_test)):
+            if _computation(reading.read_graph(self.folder, name)) != _computation(graph):
                 raise mistakes.another_run(self.folder, "its program means another model")
 
     def _require_same_data(self, data: schemas.DataRecord) -> None:
-        recorded = read_record(self.folder, schemas.DATA, schemas.DataRecord)
+        recorded = reading.read_record(self.folder, schemas.DATA, schemas.DataRecord)
         for name, split in data.root.items():
             if recorded.root.get(name) != split:
                 raise mistakes.another_run(self.folder, f"its {name} split held other items")
@@ -314,7 +315,7 @@ class Record:
     def note_resumption(self, step: int, device: torch.device) -> None:
         """Records and warns if another torch, Python, archlang or machine than before resumes the run at `step`."""
         try:
-            recorded = read_record(self.folder, schemas.VERSIONS, schemas.VersionsRecord)
+            recorded = reading.read_record(self.folder, schemas.VERSIONS, schemas.VersionsRecord)
         except mistakes.RunMachineError:
             raise
         except mistakes.RunError as error:

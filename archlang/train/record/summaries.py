@@ -10,19 +10,8 @@ from pydantic import ValidationError
 
 from archlang.disk.folder import Folder
 from archlang.plan.overrides import static_text
-from archlang.train.record import mistakes
+from archlang.train.record import mistakes, reading
 from archlang.train.record.mistakes import disk_errors_as
-from archlang.train.record.reading import (
-    CHECKPOINTS,
-    CURVES,
-    Timing,
-    explain,
-    is_in_use,
-    is_saved,
-    parse_metrics,
-    read_record,
-    read_results,
-)
 from archlang.train.record.schemas import METRICS, RUN, EvaluationTiming, Results, RunRecord, SavingTiming, StepTiming
 
 _LONGEST_LINE = 1 << 16  # bytes of `metrics.jsonl`
@@ -83,8 +72,8 @@ class DamagedRun:
 
 def summarize(folder: Path) -> RunSummary:
     """Returns the summary of a run folder."""
-    run, results = read_record(folder, RUN, RunRecord), read_results(folder)
-    state = "running" if is_in_use(folder) else "done" if results is not None else "stopped"
+    run, results = reading.read_record(folder, RUN, RunRecord), reading.read_results(folder)
+    state = "running" if reading.is_in_use(folder) else "done" if results is not None else "stopped"
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         step, size = _last_step(opened), opened.total_size()
     return RunSummary(folder, run.recipe, run.model, run.task.name, run.seed, state, step, run, results, size)
@@ -101,8 +90,8 @@ def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
         raise mistakes.not_a_folder(folder)
     runs = []
     for path, folders, files in os.walk(folder):
-        folders[:] = set(folders) - {CHECKPOINTS, CURVES}
-        runs += [Path(path)] if RUN in files and not is_saved(Path(path)) else []
+        folders[:] = set(folders) - {reading.CHECKPOINTS, reading.CURVES}
+        runs += [Path(path)] if RUN in files and not reading.is_saved(Path(path)) else []
     yield from map(_summary_or_damage, sorted(runs))
 
 
@@ -115,7 +104,7 @@ def _summary_or_damage(folder: Path) -> RunSummary | DamagedRun:
         return DamagedRun(folder, error.message)
 
 
-def run_costs(timings: Sequence[Timing]) -> dict[str, float]:
+def run_costs(timings: Sequence[reading.Timing]) -> dict[str, float]:
     """Returns what the record of a run says of its cost: `seconds_of_steps` with those of making batches,
     `seconds_of_data`, `seconds_of_evaluation` and `seconds_of_saving`; the mean `samples_per_second`,
     `tokens_per_second`, `flops_per_second` and `peak_share` of the steps; and the largest `memory` in bytes."""
@@ -159,6 +148,6 @@ def _last_step(folder: Folder) -> int:
         file.seek(max(file.seek(0, os.SEEK_END) - _LONGEST_LINE, 0))
         line = file.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
     try:
-        return parse_metrics(line).step if line else 0
+        return reading.parse_metrics(line).step if line else 0
     except ValidationError as error:
-        raise mistakes.damaged(folder.path / METRICS, f"the last line: {explain(error)}") from error
+        raise mistakes.damaged(folder.path / METRICS, f"the last line: {reading.explain(error)}") from error

@@ -16,8 +16,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Ragged, Split
 from archlang.tasks.kit.task import (
     DecodableTask,
     Kind,

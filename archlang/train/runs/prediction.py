@@ -17,8 +17,7 @@ from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import Decoded
 from archlang.backend.decode.sampling import Choose, Sampling
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Form, Ragged, Split
 from archlang.tasks.kit.task import Kind, class_text, row_text
 from archlang.train.data import Batch, Data
 from archlang.train.devices import explaining_out_of_memory, fixed_randomness

@@ -1,8 +1,6 @@
 """From a plan to a trained and evaluated run in its folder; or from plans that differ in their seeds alone to runs that
 are trained together, each in its own folder."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence

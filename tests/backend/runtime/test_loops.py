@@ -9,8 +9,7 @@ import torch
 
 from archlang.backend import halting_loops
 from archlang.backend.runtime.halting import Tally
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.train.data import Data
 from archlang.train.loss import training_loss
 from archlang.train.record.mistakes import RunError

@@ -3,7 +3,7 @@
 import pytest
 
 from archlang.graph.operations import Call
-from archlang.graph.passes.common_subexpressions import is_deterministic, share_common
+from archlang.graph.passes.loop_invariants import is_deterministic, share_common
 from archlang.graph.text import parse_graph
 from tests.conftest import Becomes
 

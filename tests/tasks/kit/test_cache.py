@@ -20,8 +20,7 @@ from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import CacheWarning
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.split import Ragged, Split, digest
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval, StaticValue, Symbol
 

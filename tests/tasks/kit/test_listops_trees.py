@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from archlang.tasks.kit.distinct import RandomStream
 from archlang.tasks.kit.listops_trees import (
     CLOSE,
     MAX,
@@ -19,8 +20,7 @@ from archlang.tasks.kit.listops_trees import (
     grow_to,
     write,
 )
-from archlang.tasks.kit.ragged import Integers
-from archlang.tasks.kit.random_stream import RandomStream
+from archlang.tasks.kit.split import Integers
 
 GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 

@@ -15,7 +15,7 @@ from archlang.types.statics import Interval, Symbol
 PLUGIN = """
 from dataclasses import dataclass
 import numpy as np
-from archlang.tasks.kit.ragged import Ragged
+from archlang.tasks.kit.split import Ragged
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Kind, Unit
 

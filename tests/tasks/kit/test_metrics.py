@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, MEANINGS, Tally, rank, tally
-from archlang.tasks.kit.ragged import Ragged
-from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Unit
 
 CLASSES = Split({"x": Ragged.of([[1], [2], [3]])}, np.array([4, 5, 6], dtype=np.int64))
