@@ -13,23 +13,26 @@ import pytest
 import archlang
 
 ROOT = Path(archlang.__file__).parents[1]
-# Folders of a part: its budget, and the aim that its budget is lowered to.
+# Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have taken
+# since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_228, 4_200),
-    "elaborate resolve types plan": (9_814, 9_800),
-    "train api": (9_713, 7_900),
-    "tasks data": (9_396, 8_600),
-    "export": (1_983, 2_400),
-    "editor play": (4_370, 4_400),
-    "reports": (3_622, 3_700),
-    "cli": (3_324, 3_500),
-    "": (19_799, 16_500),
+    "syntax": (4_210, 4_200, 10),
+    "elaborate resolve types plan": (9_817, 9_800, 130),
+    "train api": (9_756, 7_900, 1_550),
+    "tasks data": (9_309, 8_600, 1_060),
+    "export": (1_965, 2_400, 0),
+    "editor play": (4_353, 4_400, 0),
+    "reports": (3_601, 3_700, 0),
+    "cli": (3_336, 3_500, 140),
+    "": (19_750, 16_500, 3_290),
 }
-TOTAL = 66_249  # the aim is 61,000
-TESTS = 58_798  # the aim is 55,000
-MEDIAN_FILE = 150  # the aim is 120
-IMPORTS = 64  # lines of imports in 1,000 lines; the aim is 60
+TOTAL = 66_097  # the aim is 61,000, and the room of the parts
+TESTS = 58_867  # the aim is 55,000, and 3,600 for the tests of the same features
+MEDIAN_FILE = 156  # the aim is 120
+IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
+# Parts above their aim and room, and by how much.
+OVERDRAWN = {"train api": 310}
 
 
 def part(file: Path) -> str:
@@ -53,8 +56,14 @@ SOURCE = {
 
 @pytest.mark.parametrize("folders", BUDGETS)
 def test_a_part_keeps_to_its_budget(folders: str) -> None:
-    budget, _aim = BUDGETS[folders]
+    budget, _aim, _room = BUDGETS[folders]
     assert sum(count for file, count in SOURCE.items() if part(file) == folders) <= budget
+
+
+@pytest.mark.parametrize("folders", BUDGETS)
+def test_a_budget_grows_by_features_alone(folders: str) -> None:
+    budget, aim, room = BUDGETS[folders]
+    assert budget <= aim + room + OVERDRAWN.get(folders, 0)
 
 
 def test_the_whole_keeps_to_its_budget() -> None:
