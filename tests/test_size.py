@@ -13,8 +13,8 @@ import pytest
 import archlang
 
 ROOT = Path(archlang.__file__).parents[1]
-# Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have taken
-# since then, as the changelog says at each.
+# Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
+# taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_210, 4_200, 10),
     "elaborate resolve types plan": (9_817, 9_800, 130),
