@@ -92,7 +92,8 @@ def _text(path: str) -> str:
 
 def _listing(path: str) -> str:
     """Returns a page that lists the contents of a folder."""
-    files = [file for file in sorted((ROOT / path).iterdir()) if not file.name.startswith(("_", "."))]
+    entries = sorted(file for file in (ROOT / path).iterdir() if file.suffix not in (".pt", ".safetensors"))
+    files = [file for file in entries if not file.name.startswith(("_", "."))]
     lines = [f"- [{file.name.removesuffix('.md')}]({file.name}){_title(file)}" for file in files]
     return _NOT_FOUND + "\n".join([f"# {Path(path).name.capitalize()}", "", *lines, ""])
 

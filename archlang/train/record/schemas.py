@@ -111,18 +111,18 @@ def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[s
     smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
     if smoothing in statics and weight not in statics:
         statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
-    return {f"{prefix}drop_last": True, **{f"{prefix}{name}": value for name, value in _BEGINS.items()}, **statics}
+    return {f"{prefix}drop_last": True, **{f"{prefix}{name}": value for name, value in _NEW.items()}, **statics}
 
 
-# The settings of a run that begins with new weights, as all did before these settings existed.
-_BEGINS: Statics = {"weights": "", "frozen": ()}
+# Settings with which nothing differs from what runs did before these settings existed.
+_NEW: Statics = {"weights": "", "frozen": (), "no_decay": ()}
 
 
 def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
     """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
     statics = _reworded(statics, prefix, ("losses", "charges"), ("deep", "carried"))
-    begins = {f"{prefix}{name}": value for name, value in _BEGINS.items()}
-    statics = {name: value for name, value in statics.items() if name not in begins or value != begins[name]}
+    new = {f"{prefix}{name}": value for name, value in _NEW.items()}
+    statics = {name: value for name, value in statics.items() if name not in new or value != new[name]}
     smoothing, weight, drop_last = (
         f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
     )

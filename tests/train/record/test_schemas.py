@@ -53,7 +53,7 @@ def test_a_record_from_before_a_setting_means_what_runs_did_then(smoothing: str,
     assert read_record(tmp_path, "run.json", schemas.RunRecord) == run
     today = schemas.RunRecord.of(plan_recipe(program, sets={"train.label_smoothing": smoothing}), "32")
     lost = {name for name in today.settings if name not in today.downgraded().settings}
-    assert lost == {"train.weights", "train.frozen"}
+    assert lost == {"train.weights", "train.frozen", "train.no_decay"}
 
 
 def results(value: float) -> schemas.Results:
