@@ -31,7 +31,7 @@ SMALL = {"d": 16, "heads": 2, "ff": 16, "layers": 2, "depth": 3, "steps": 3, "hi
 # Leaks that no change of a token shows: their samples do not halt, or what they read is zero.
 UNSEEN = {
     "a state of another length in a halting loop", "a memory that moves in a halting loop",
-    "a growing state after the last position", "a map that weighs all keys",
+    "a growing state after the last position", "a map that weighs all keys", "patches that are split",
 }  # fmt: skip
 
 

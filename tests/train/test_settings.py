@@ -52,7 +52,7 @@ def test_settings_are_those_that_are_declared_with_their_defaults() -> None:
 
 def test_the_documentation_lists_every_setting_with_its_default() -> None:
     page = (Path(archlang.__file__).parent.parent / "docs" / "language.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| `([\w.\[\]]+)` \|", page, flags=re.MULTILINE)
+    rows = re.findall(r'^\| `(\w+)` \| `([\w."\[\]]+)` \|', page, flags=re.MULTILINE)
     statics = library.training_settings().signature.statics
     assert rows == [(static.name, unparse(static.default)) for static in statics if static.default is not None]
 
