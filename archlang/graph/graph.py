@@ -1,4 +1,5 @@
-"""The typed graph of one model: regions of nodes, and the instances whose weights the nodes use."""
+"""The typed graph of one model: regions of nodes, the instances whose weights the nodes use, and where the inputs of
+loops have states and captured values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnostics of the text itself: characters, brackets, words in the wrong place, and lines that end too early."""
+"""Diagnostics of the text itself: characters, brackets, misplaced words, early ends; phrases for what is expected."""
 
 import re
 from collections.abc import Iterable, Mapping

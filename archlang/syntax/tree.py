@@ -1,4 +1,4 @@
-"""The tree of a program. Nodes are frozen, have a span, and are equal if only layout and comments differ."""
+"""The tree of a program and its documentation. Nodes are frozen, have a span, and are equal but for layout."""
 
 from __future__ import annotations
 

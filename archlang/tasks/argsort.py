@@ -15,7 +15,7 @@ from math import perm
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, draw_distinct, fingerprints
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, draw_distinct, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.types.statics import Interval

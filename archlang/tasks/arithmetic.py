@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import RandomStream, Search, fingerprints
+from archlang.tasks.kit.drawing import RandomStream, Search, fingerprints
 from archlang.tasks.kit.listops_trees import Expressions, join_expressions
 from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit

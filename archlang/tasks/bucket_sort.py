@@ -14,7 +14,7 @@ A context-sensitive task of Delétang et al. (2023), Neural Networks and the Cho
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols, with_answer_tape
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import Kind, Unit
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Ragged, Split, append, enclose, offsets_of, shift
 from archlang.tasks.kit.task import PairTask, Unit
 from archlang.types.statics import Interval

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import RandomStream, Search, fingerprints
+from archlang.tasks.kit.drawing import RandomStream, Search, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join, offsets_of
 from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit
 from archlang.types.statics import Interval

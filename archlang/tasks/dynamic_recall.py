@@ -14,7 +14,7 @@ Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1. One symbol is t
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, enclose, offsets_of
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.file_tasks import PuzzleFileTask
 from archlang.tasks.kit.lexicon import Cut
 from archlang.tasks.kit.split import Split

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import RandomStream, Search, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, combine, draw_distinct, fingerprints
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, combine, draw_distinct, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit
 from archlang.types.statics import Interval

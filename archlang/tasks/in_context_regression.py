@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Ragged, Reals, Split, join_splits, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 

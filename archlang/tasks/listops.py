@@ -20,7 +20,7 @@ import numpy as np
 from archlang.data import store
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit import listops_trees, mistakes, published_files
-from archlang.tasks.kit.distinct import RandomStream, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.drawing import RandomStream, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.split import Integers, Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.distinct import RandomStream, Seen, combine, fingerprints, in_share
+from archlang.tasks.kit.drawing import RandomStream, Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join, offsets_of
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit

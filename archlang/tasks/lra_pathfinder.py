@@ -38,7 +38,7 @@ import numpy.typing as npt
 from archlang.data import store
 from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import RandomStream, Search, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, ScalarStream, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, ScalarStream, Search, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import PairTask

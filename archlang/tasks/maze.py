@@ -22,7 +22,7 @@ from collections import deque
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, ScalarStream, draw_distinct, table_fingerprints
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, ScalarStream, draw_distinct, table_fingerprints
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Task, Unit, class_names, spell
 from archlang.types.statics import Interval

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.distinct import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 

@@ -14,7 +14,7 @@ A regular task of Delétang et al. (2023), Neural Networks and the Chomsky Hiera
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, random_symbols
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Split
 from archlang.tasks.kit.task import X_MARKS, Kind, Unit
 

@@ -16,7 +16,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.distinct import RandomStream, ScalarStream, Search, fingerprints
+from archlang.tasks.kit.drawing import RandomStream, ScalarStream, Search, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask

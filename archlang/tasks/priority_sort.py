@@ -17,7 +17,7 @@ Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1.
 import numpy as np
 
 from archlang.tasks.copy import Copy
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.split import Ragged, enclose
 from archlang.tasks.kit.task import PAIR_MARKS

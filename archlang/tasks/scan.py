@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 from archlang.tasks.kit import published_files
-from archlang.tasks.kit.distinct import fingerprints
+from archlang.tasks.kit.drawing import fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, append, enclose, shift
 from archlang.tasks.kit.task import PairTask
 

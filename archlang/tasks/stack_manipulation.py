@@ -15,7 +15,7 @@ stack changes nothing.
 import numpy as np
 
 from archlang.tasks.kit.chomsky_hierarchy import ChomskyTask, length_groups, with_answer_tape
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
 from archlang.tasks.kit.task import Kind, Unit
 

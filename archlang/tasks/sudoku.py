@@ -17,7 +17,7 @@ from math import isqrt
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import Fingerprints, RandomStream, ScalarStream, draw_distinct, table_fingerprints
+from archlang.tasks.kit.drawing import Fingerprints, RandomStream, ScalarStream, draw_distinct, table_fingerprints
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit

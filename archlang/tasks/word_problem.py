@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 

@@ -13,7 +13,7 @@ from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit, RelationalRead
 from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Ragged
 from archlang.tasks.reverse import Reverse
 from tests.goldens.golden import Calls, Golden, Program, Weights, close, network, pair, watch

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks import lra_pathfinder
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.lra_pathfinder import LraPathfinder, grey_pixels, listed, pictures
 from tests.tasks.every import generated
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks import sudoku
-from archlang.tasks.kit.distinct import RandomStream, ScalarStream
+from archlang.tasks.kit.drawing import RandomStream, ScalarStream
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.sudoku import Sudoku, shuffle, solve
 from archlang.types.statics import Interval

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
 from archlang.tasks.kit.task import ShippedTask
 from archlang.types.statics import Interval

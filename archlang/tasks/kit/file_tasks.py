@@ -15,7 +15,7 @@ import numpy as np
 from archlang.errors.names import listed
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import Facts, entry
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
 from archlang.tasks.kit.split import Ragged, Split, Truths, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit

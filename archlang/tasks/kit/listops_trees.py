@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, Truths, join, offsets_of
 
 Tokens = npt.NDArray[np.uint8]

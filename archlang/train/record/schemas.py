@@ -50,9 +50,9 @@ Integer = Annotated[int, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 Amount = Annotated[float, Field(ge=0, le=LARGEST_INTEGER)]
 Number = Integer | Annotated[float, AllowInfNan(False)]
-# The key is absent if there is no number.
 # The SHA-256 digests of a user's own Python files by their names. The key is absent if there are none.
 Digests = Annotated[dict[str, str], Field(exclude_if=operator.not_)]
+# The key is absent if there is no number.
 OptionalNumber = Annotated[
     float | None,
     BeforeValidator(_finite_or_none),

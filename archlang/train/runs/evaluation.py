@@ -23,7 +23,7 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
-from archlang.tasks.kit.distinct import shared_rows
+from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.distinct import RandomStream
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.listops_trees import (
     CLOSE,
     MAX,

@@ -1,11 +1,11 @@
-"""Splits that are drawn from one distribution share no item."""
+"""Random numbers are the same everywhere, and splits that are drawn from one distribution share no item."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archlang.tasks.kit.distinct import (
+from archlang.tasks.kit.drawing import (
     Fingerprints,
     RandomStream,
     Search,

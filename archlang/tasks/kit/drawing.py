@@ -1,4 +1,8 @@
-"""Draws distinct items until a split is full."""
+"""Random numbers that are equal on every machine and with every version of numpy, and distinct items, drawn until a
+split is full.
+
+numpy guarantees the stream of a bit generator, but not the distributions of `Generator` (NEP 19). This file derives the
+few distributions that tasks need from raw words."""
 
 import json
 from collections.abc import Callable
