@@ -69,7 +69,6 @@ _CHANGES: Mapping[str, tuple[Change, Change]] = {
     "transposed": (lambda weight, _: weight.T, lambda weight, _: weight.T),
     "plus_one": (lambda weight, _: weight + 1, lambda weight, _: weight - 1),
     "row": (lambda weight, _: weight[None], lambda weight, _: weight[0]),
-    "taps": (lambda weight, _: weight[:, 0].T, lambda weight, _: weight.T[:, None]),
     "by_head": (_from_heads, _to_heads),
 }  # fmt: skip
 # How a number of a config becomes a static, and back.
