@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -132,7 +132,7 @@ class Trainer:
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
-        prepare: Callable[[Architecture], None] | None = None,
+        prepare: Callable[[Architecture], Collection[str]] | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
@@ -141,7 +141,7 @@ class Trainer:
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
-            prepare: Changes the new weights."""
+            prepare: Changes the new weights. Returns the names of those that it has loaded."""
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -151,13 +151,12 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
-        if prepare is not None:
-            prepare(self.module)
+        loaded = () if prepare is None else prepare(self.module)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
                 shard(model, fabric.device)
-        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins, loaded=loaded)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
