@@ -36,9 +36,6 @@ not_captured = RunError.wording(
     "a step of this run cannot be captured as a CUDA graph: {reason}",
     "omit `--graphs`: the run resumes from its last checkpoint",
 )
-not_compiled = RunError.wording(
-    "torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler"
-)
 out_of_memory = RunMachineError.wording(
     "`{device}` has not enough memory for a step with a batch of {batch}",
     "pass `--remat auto`, which keeps less until the backward pass, or lower `train.batch`, or the sizes or lengths of "

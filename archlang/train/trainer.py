@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
+from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import build
 from archlang.errors import ArchlangError
 from archlang.graph.summary import summarize
@@ -130,7 +130,6 @@ class Trainer:
         watcher: Watcher,
         precision: str = "32",
         *,
-        compiled: bool = False,
         remat: Remat = 0,
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
@@ -140,7 +139,6 @@ class Trainer:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
-            compiled: Let torch compile the bodies of loops.
             remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
@@ -157,8 +155,6 @@ class Trainer:
         self.module = build(plan.graph, plan.plugins)
         if prepare is not None:
             prepare(self.module)
-        if compiled:
-            compile_bodies(self.module)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
