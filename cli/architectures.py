@@ -272,8 +272,8 @@ def _json_of(value: object) -> object:
     if is_dataclass(value):
         facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
         return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})
-    if isinstance(value, tuple | frozenset):
-        return [_json_of(item) for item in (sorted(value) if isinstance(value, frozenset) else value)]
+    if isinstance(value, tuple):
+        return [_json_of(item) for item in value]
     if isinstance(value, Fraction | float):
         return None if abs(value) == inf else float(value)
     return value

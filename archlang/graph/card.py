@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial, reduce
-from math import inf
+from math import inf, lcm
 from typing import NamedTuple
 
 from archlang.graph.causality import horizon
@@ -21,10 +21,10 @@ from archlang.graph.summary import summarize
 from archlang.graph.transitions import Transition, transitions
 from archlang.types import Type
 from archlang.types.causality import Manner, Reach, manner_of
+from archlang.types.dimension import Quotient
 
-# The costs are those at lengths of these distances, if chunks of other sizes leave a rest.
-_STRIDES = (1, 2, 3, 4, 8, 12, 16, 32, 60, 64, 128, 256)
 _DEGREE = 4
+_LONG = 3840
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,7 @@ class Card:
     turns: tuple[str, ...]
     transitions: tuple[Transition, ...]
     memory: str
-    claims: tuple[Claim, ...] = ()
-    tags: frozenset[str] = frozenset()
+    claims: tuple[Claim, ...]
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """Returns the facts for a reader, besides the claims: pairs of a name and a text."""
@@ -113,50 +112,57 @@ def card(graph: Graph) -> Card:
     moves = tuple(transitions(graph))
     costs = cache(partial(summarize, graph))
     paths = cache(lambda length: _Paths(graph, moves, length).region(graph.region))
-    first, whole, flops = costs(64), paths(64), _polynomial(costs, "flops")
+    first, whole, stride = costs(64), paths(64), _chunks(graph)
+    executed, flops, activations = (_polynomial(costs, stride, name) for name in ("executed", "flops", "activations"))
+    steps, depth = (_polynomial(paths, stride, name) for name in ("steps", "depth"))
     logs = ["log n" if whole.logs == 1 else f"{whole.logs:g} log n"] * bool(whole.logs)
     state, causal = decoding_state(graph), decoding_state(_before_readout(graph))
     turns = tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
     acts = {act for node in graph.region.walk() for act in _acts(graph, node)}
     positions = next((word for word in ("absolute", "relative") if (word, ()) in acts), "none")
     holds = {
-        "own-python": graph.has_own_python, "finite": causal is not None and causal.constant is not None,
-        "positions": positions != "none", "turns": turns != (),
-        "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
+        "finite": causal is not None and causal.constant is not None, "positions": positions != "none",
+        "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
     }  # fmt: skip
     tags = _tags(moves, whole) | {tag for tag, is_held in holds.items() if is_held}
     flips = max((move.flips for move in moves), default=0)
     facts = {"state": causal, "things": 1 + flips, "flips": flips, "turns": " and ".join(turns)}
-    claims = [
-        Claim(s.format(**facts), conditions, source) for need, s, conditions, source in CLAIMS if _holds(need, tags)
-    ]
+    rows = () if graph.has_own_python else [row for row in CLAIMS if _holds(row[0], tags)]
+    claims = tuple(Claim(sentence.format(**facts), *others) for _, sentence, *others in rows)
     return Card(
-        graph.name, first.unique, _polynomial(costs, "executed"), flops, _polynomial(costs, "activations"),
-        flops.share() if state else None, str(state) if state else None,
-        tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), _polynomial(paths, "steps"),
-        " + ".join([*logs, str(_polynomial(paths, "depth"))]), _reach(graph, whole), positions, turns, moves,
-        _memory(moves, whole), tuple(claims), frozenset(tags),
+        graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
+        str(state) if state else None, tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), steps,
+        " + ".join([*logs, str(depth)]), _reach(graph, whole), positions, turns, moves,
+        _memory(moves, whole), claims,
     )  # fmt: skip
 
 
 # Costs
 
 
-def _polynomial(costs: Callable[[int], object], name: str) -> Polynomial:
-    """Interpolates a cost between lengths, and compares it at others, of which one is long."""
+def _polynomial(costs: Callable[[int], object], stride: int, name: str) -> Polynomial:
+    """Interpolates a cost between short lengths, or multiples of `stride`, and compares it at others, of which one is
+    long: there it may be estimated."""
 
     def at(length: int) -> int:
         return int(getattr(costs(length), name))
 
-    for stride in _STRIDES:
-        lengths = [stride * k for k in range(4, 5 + _DEGREE)]
-        found = _interpolated([(n, at(n)) for n in lengths])
-        if all(sum(c * n**p for p, c in enumerate(found)) == at(n) for n in (stride * 11, stride * 997)):
-            return Polynomial(found, stride == 1)
-    # A window that is longer than these lengths, or many parts, of which not every one is counted.
-    longest = [4096 * k for k in range(1, 2 + _DEGREE)]
-    rounded = [round(c) if p else Fraction(0) for p, c in enumerate(_interpolated([(n, at(n)) for n in longest]))]
-    return Polynomial(_trimmed(map(Fraction, rounded)), False)
+    for step in dict.fromkeys((1, stride)):
+        found = _interpolated([(step * k, at(step * k)) for k in range(4, 5 + _DEGREE)])
+        errors = [sum(c * n**p for p, c in enumerate(found)) - at(n) for n in (11 * step, 37 * step, _LONG)]
+        if not any(errors[:2]) and abs(errors[2]) <= at(_LONG) / 100:
+            return Polynomial(found, step == 1 and not errors[2])
+    # A window may be longer than these lengths.
+    found = _interpolated([(_LONG * k, at(_LONG * k)) for k in (1, 2, 3)])
+    return Polynomial(_trimmed(Fraction(round(c, 1)) for c in found), False)
+
+
+def _chunks(graph: Graph) -> int:
+    """Returns a length that all chunks and groups of positions divide."""
+    kinds = [kind for region in graph.region.regions() for kind in region.types().values()]
+    parts = [kind.part.constant for kind in kinds if kind.part is not None and kind.part.constant]
+    names = {name for kind in kinds for length in kind.lengths for name in length.names}
+    return lcm(*parts, *(name.divisor for name in names if isinstance(name, Quotient)))
 
 
 def _interpolated(points: Sequence[tuple[int, int]]) -> tuple[Fraction, ...]:
@@ -313,12 +319,10 @@ def _turns(graph: Graph, node: Node) -> str | None:
 
 
 def _memory(moves: Sequence[Transition], whole: _Path) -> str:
-    kinds = {move.kind for move in moves if move.kind != "none"}
-    if kinds & {"low rank", "matrix", "permutation", "non-linear", "stack"}:
-        return "rewritten"
-    if "diagonal" in kinds:
-        return "fades, or is added to"
-    return "kept, each position for itself" if whole.attends + whole.mixes else "none"
+    kinds = {move.kind for move in moves} - {"none", "grows"}
+    if not kinds:
+        return "kept, each position for itself" if whole.attends + whole.mixes else "none"
+    return "fades, or is added to" if kinds == {"diagonal"} else "rewritten"
 
 
 # Claims
@@ -350,67 +354,67 @@ def _holds(need: str, tags: Iterable[str]) -> bool:
 
 _FIXED = "numbers of a fixed number of bits, all lengths"
 CLAIMS: tuple[tuple[str, str, str, str], ...] = (
-    ("-recurrence -own-python",
+    ("-recurrence",
      "computes functions in uniform TC⁰ only: no word problem of S₅, no formulas, nor other problems that are complete "
      "for NC¹, unless TC⁰ = NC¹",
      "depth and turns that do not grow with n, numbers of polynomially many bits; proved for softmax attention with "
      "pointwise layers",
      "Merrill and Sabharwal 2023; Chiang 2025, arXiv 2409.13629"),
-    ("-recurrence attention turns -own-python",
+    ("-recurrence attention turns",
      "could recognize all regular languages and decide connectivity of graphs with turns in proportion to log n, but "
      "its turns ({turns}) do not depend on n",
      "universal transformers of the paper's form; what can be represented, not learned",
      "Merrill and Sabharwal 2025, arXiv 2503.03961"),
-    ("one-attention -recurrence -windows -own-python",
+    ("one-attention -recurrence -windows",
      "cannot compute parity at all lengths: it has one layer of attention",
      "softmax attention, whose size and precision do not grow with n",
      "Kozachinskiy et al. 2026, arXiv 2602.05896"),
-    ("only-softmax -one-attention -recurrence -own-python",
+    ("only-softmax -one-attention -recurrence",
      "can represent parity if it has four layers, but weights that do are isolated points, so that training hardly "
      "finds them, less for longer inputs",
      "softmax attention; an obstacle to learning, not to representing",
      "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963"),
-    ("recurrence nonnegative -attention -positions -own-python",
+    ("recurrence nonnegative -attention -positions",
      "cannot compute parity at any length: no transition has a negative eigenvalue",
      f"{_FIXED}, any number of layers",
      "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537"),
-    ("recurrence diagonals signed -attention -positions -own-python",
+    ("recurrence diagonals signed -attention -positions",
      "may compute parity, but cannot count modulo 3: transitions are diagonal and real",
      f"{_FIXED}, any number of layers",
      "Grazzi et al. 2025, arXiv 2411.12537"),
-    ("one-recurrence real -diagonals -attention -positions -own-python",
+    ("one-recurrence real -diagonals -attention -positions",
      "cannot count modulo 3, nor multiply permutations of three things (S₃): it has one recurrence, and its "
      "transitions have real eigenvalues",
      f"{_FIXED}, one recurrence between pointwise layers",
      "Grazzi et al. 2025, arXiv 2411.12537"),
-    ("low-rank reflecting -non-linear -stack -own-python",
+    ("low-rank reflecting -non-linear -stack",
      "can multiply permutations of {things} things: a state may be reflected {flips} times at each position",
-     "rates that reach 2, keys of length 1 that the tokens choose; what can be represented, not learned",
+     "rates that reach 2, keys of length 1 that the tokens choose, enough rows; what can be represented, not learned",
      "Siems et al. 2025, arXiv 2502.10297"),
-    ("recurrence commuting -own-python",
+    ("recurrence commuting",
      "computes functions in L-uniform TC⁰ only: no word problem of S₅, nor other problems that are complete for NC¹, "
      "unless TC⁰ = NC¹",
      "numbers of O(log n) bits, a fixed number of layers",
      "Merrill, Petty and Sabharwal 2024, arXiv 2404.08819"),
-    ("recurrence permutation all-linear -matrix -low-rank -attention -own-python",
+    ("recurrence permutation all-linear -matrix -low-rank -attention",
      "computes functions in NC¹ only, and some such models problems that are complete for it",
      "permutations times diagonals, a fixed number of layers",
      "Merrill et al. 2026, arXiv 2603.03612"),
-    ("recurrence all-linear -commuting -permutation -attention -own-python",
+    ("recurrence all-linear -commuting -permutation -attention",
      "computes functions in PNC¹ only (arithmetic circuits of logarithmic depth); some models with a diagonal plus low "
      "rank solve problems that are complete for it",
      "states that move linearly, a fixed number of layers with pointwise layers between them",
      "Merrill et al. 2026, arXiv 2603.03612"),
-    ("non-linear -own-python",
+    ("non-linear",
      "moves a state by what is not linear: some such models solve problems that are complete for L, and with "
      "polynomially many bits problems that are complete for P, for which no circuits of less depth are known",
      "a statement about the class of such models",
      "Merrill et al. 2026, arXiv 2603.03612"),
-    ("stack -own-python",
+    ("stack",
      "can recognize every context-free language, by all runs of a pushdown automaton",
      "as many states and symbols as the automaton has; what can be represented, not learned",
      "DuSell and Chiang 2024, arXiv 2310.01749"),
-    ("finite -positions -own-python",
+    ("finite -positions",
      "recognizes regular languages only, so no brackets of unbounded depth, and copies no string of more bits than its "
      "state of {state} numbers holds",
      f"{_FIXED}, read once from left to right",

@@ -1,20 +1,25 @@
 """What a page can do: its recurrences, what it reads, its costs, and which theorems apply to it."""
 
 import json
+import random
 import re
 import subprocess
 import sys
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor
 
 import archlang
-from archlang.compile import compile_named
+from archlang.compile import compile_named, load_named
 from archlang.errors import Source
 from archlang.graph.card import Card, card
 from archlang.graph.summary import summarize
 from archlang.graph.transitions import Transition
+from tests.closeness import close
 
 ROOT = Path(archlang.__file__).parent
 DOCS = ROOT.parent / "docs"
@@ -250,6 +255,61 @@ def test_a_position_of_a_causal_page_costs_its_share() -> None:
 
 def test_nothing_is_claimed_of_python_of_ones_own() -> None:
     assert of_program(DOCS / "examples" / "blur.arch", vocab=9).claims == ()
+
+
+@pytest.mark.parametrize(
+    ("block", "low", "high"),
+    [
+        *((name, 0, 1) for name in ("sigmoid", "softmax", "softmax_positions", "greater", "equal", "top_k[2]")),
+        *((name, -1, 1) for name in ("tanh", "sin", "cos", "sign", "unit_norm[2]")),
+        *((name, 0, inf) for name in ("relu", "softplus", "abs", "sqrt", "exp")),
+        ("clamp[-0.5, 0.25]", -0.5, 0.25),
+    ],
+)
+def test_results_lie_in_the_bounds_that_a_block_states(block: str, low: float, high: float) -> None:
+    values = computed(f"{block}(10 * h)")
+    assert low <= values.min() <= values.max() <= high
+    if block.startswith("unit_norm"):
+        close(values.reshape(20, 5, 2, 4).norm(dim=-1), torch.ones(20, 5, 2))
+
+
+def computed(expression: str) -> Tensor:
+    """What an expression of a sequence h gives for random inputs and weights."""
+    text = f"block m(h: seq[n, 8]) -> seq[n, 8] {{ return {expression} }}"
+    module = load_named(Source("m.arch", text), "m", None, {})
+    with torch.no_grad():
+        values = module(torch.randn(20, 5, 8, generator=torch.Generator().manual_seed(0)))
+    assert isinstance(values, Tensor)
+    return values
+
+
+def expression(draw: random.Random, depth: int) -> str:
+    if not depth:
+        leaves = ("h", "linear[8](h)", "(0.5 + 0 * h)", "(0 * h - 2)", "first(learned[1, 8, init = normal]())")
+        return draw.choice(leaves)
+    a, b = (expression(draw, depth - 1) for _ in range(2))
+    unary = ["sigmoid", "tanh", "exp", "log", "softplus", "relu", "clamp[-0.5, 2.0]", "unit_norm[2]", "detach", "-"]
+    return draw.choice([*(f"{name}({a})" for name in unary), *(f"({a} {sign} {b})" for sign in "+-*/")])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_factors_lie_in_the_range_of_their_transition(seed: int) -> None:
+    factor = f"({expression(random.Random(seed), 3)} + 0 * h)"
+    text = f"""block m(h: seq[n, 8]) -> seq[n, 8] {{
+        s = first(0 * learned[1, 8]())
+        y = scan v in {factor} carry s {{
+            s <- v * s + 1
+            emit s
+        }}
+        return y
+    }}"""
+    (move,) = card(compile_named(Source("m.arch", text), "m", None, {})).transitions
+    values = computed(factor)
+    values = values[values.isfinite()]
+    tolerance = 1e-4 * max(1, *(abs(end) for end in (move.low, move.high) if abs(end) < inf), 1)
+    assert move.kind == "diagonal"
+    assert move.low - tolerance <= values.min()
+    assert values.max() <= move.high + tolerance
 
 
 # Predictions, trained for half a minute to five minutes: what a claim rules out stays near chance, or near what the
