@@ -51,10 +51,12 @@ def evaluate(
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --set "task.test_length=[2048]"
     """
+    from archlang.cli.progress import ProgressDisplay
+    from archlang.reports.run_results import result_notes, result_table
     from archlang.train.record.schemas import json_value
     from archlang.train.runs import evaluation
-    from archlang.train.runs.progress import result_notes, result_table
     from archlang.train.score import DEFAULT_ANSWERS
+    from archlang.train.trainer import SILENT
 
     changes = parse_sets(sets)
     if fixed := next((path for path in changes if not path.startswith("task.")), None):
@@ -63,7 +65,7 @@ def evaluate(
         outcome = evaluation.evaluate_run(
             run, split, checkpoint=checkpoint or "best", device=device,
             written=DEFAULT_ANSWERS if decode is None else decode, plugins=plugin or (), sets=changes,
-            console=None if as_json else console.out,
+            watcher=SILENT if as_json else ProgressDisplay(console.out),
         )  # fmt: skip
     results = outcome.results
     assert results is not None, "nothing has stopped it"

@@ -63,7 +63,7 @@ class Run(OpenedRun):
 
         Raises:
             RunError: the task has no such split."""
-        return self.load([split], None)[split]
+        return self.load([split])[split]
 
     def predict(
         self,

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend import Architecture
+from archlang.backend.attach import rematerialize_bodies
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import row_blocks
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import load
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -281,7 +281,7 @@ def test_steps_that_are_computed_again_compute_their_blocks_again(
     monkeypatch.setattr(row_blocks, "_KEPT", kept)
     by_rows, _ = build(BODIES["a stack"])
     expected = outcome(by_rows, True)
-    assert rematerialize_bodies(by_rows) == 1
+    assert rematerialize_bodies(by_rows, by_rows.program.code) == 1
     for got, before in zip(outcome(by_rows, True), expected, strict=True):
         assert torch.equal(got, before)
 
