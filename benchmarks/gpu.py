@@ -97,7 +97,6 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
                 yield _speed(f"steps of {model}", "benchmarks.steps", model, *on_device, *few, longest=180.0)
             small = [text for pair in _SMALL.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []
             yield _speed("five seeds together", "benchmarks.together", "--device", device, *small, *few)
-    yield _speed("steps of compiled loops", "benchmarks.steps", *on_device, "--compile", *few)
     # Trainings
     for order in ("forward", "backward"):
         small = [text for pair in _SMALL_NDR.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []

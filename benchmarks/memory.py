@@ -13,7 +13,7 @@ from torch import Tensor
 
 from archlang.backend.kernels.nearest_match import nearest_match
 from archlang.blocks.geometric_attention import GeometricAttention
-from benchmarks import dynamic_halt, ndr, panm, processes, seq2seq
+from benchmarks import dynamic_halt, ndr, pages, panm, processes, seq2seq
 from benchmarks.comparison import ModelPairs, training_step
 from benchmarks.handwritten_ndr import GeometricAttention as ByHand
 from benchmarks.handwritten_seq2seq import CrossAttention
@@ -136,6 +136,7 @@ def saved_matrices(forward: Callable[[], Tensor], n: int) -> float:
 # The steps that a fresh process can run, by name.
 STEPS: Mapping[str, Callable[[Setting], Sides]] = {
     **{name: partial(training_step, build) for name, build in MODELS.items()},
+    **pages.steps(),
     **{f"{form}, {n}": partial(_forward_run_backwardward, form, n) for form in FORMS for n in LENGTHS},
 }
 
@@ -160,6 +161,8 @@ def _cases(setting: Setting) -> Iterator[Case]:
     few = 1 if setting.tiny else None
     for name in list(MODELS)[:few]:
         yield Case(f"{name}, peak of a training step", "plain torch, by hand", partial(_peaks, name, setting), MIB)
+    for name in pages.steps() if pages.is_measured() else ():
+        yield Case(f"{name}, peak of a training step", pages.BESIDE, partial(_peaks, name, setting), MIB)
     for n in LENGTHS[:few]:
         for form in FORMS[:few]:
             start = f"geometric attention, N = {n}"

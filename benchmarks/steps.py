@@ -97,7 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("filters", nargs="*", help="run only models whose names contain one of these words")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--precision", choices=("32", "bf16"), default="32")
-    parser.add_argument("--compile", action="store_true", help="measure compiled loops too: a slow start")
     parser.add_argument("--warm", type=int, default=20, help="steps before timing (20)")
     parser.add_argument("--steps", type=int, default=50, help="steps to time (50)")
     parser.add_argument("--rounds", type=int, default=3)
@@ -108,8 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     forms: dict[str, Callable[..., float]] = {"plain": alone}
     if options.device == "cuda":
         forms["--graphs"] = partial(alone, graphs=True)
-    if options.compile:
-        forms["--compile"] = partial(alone, compiled=True)
     for name, model in MODELS.items():
         if options.filters and not any(word.lower() in name.lower() for word in options.filters):
             continue

@@ -39,9 +39,6 @@ def train(
     precision: arguments.Precision = "32",
     devices: Annotated[int | None, typer.Option(min=1, help="Processes on this machine, one for each device.")] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Machines; start the command on each.")] = None,
-    compiled: Annotated[
-        bool, flag("--compile", "Compile loop bodies with torch.compile: a slow start, and no gain on the CPU.")
-    ] = False,
     graphs: Annotated[
         bool,
         flag(
@@ -142,7 +139,7 @@ def train(
     ):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=count, nodes=machines,
-            track=track or (), compiled=compiled, graphs=graphs, remat=together, shard=shard,
+            track=track or (), graphs=graphs, remat=together, shard=shard,
             save=save_interval(save), console=terminal, stop=stop,
         )  # fmt: skip
     if not _leads():

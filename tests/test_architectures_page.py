@@ -170,8 +170,8 @@ def test_the_mixer_of_mamba_2(tmp_path: Path) -> None:
     theirs, x = model.layers[0].mixer, torch.randn(2, LENGTH, 32).double()
     weights = {}
     for key, weight in theirs.state_dict().items():
-        if key in ("dt_bias", "A_log", "D", "conv1d.weight", "conv1d.bias"):  # learned vectors; oldest position first
-            weights[f"{key}.weight"] = weight.reshape(len(weight), -1).T
+        if key in ("dt_bias", "A_log", "D"):  # learned vectors
+            weights[f"{key}.weight"] = weight[None]
         else:
             weights[key] = weight
     with torch.no_grad():

@@ -39,7 +39,7 @@ class Architecture(Group):
     batch. `sample_losses` has those of each sample, [b], without gradients.
 
     A module can be copied, pickled, and sent to other processes. The copy has the weights and the program, whose Python
-    it compiles again; bodies that torch.compile has compiled run eagerly in it."""
+    it compiles again."""
 
     ponder: Float[Tensor, ""]
     mean_depth: Float[Tensor, ""] | None

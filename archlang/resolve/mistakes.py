@@ -218,7 +218,6 @@ _ACCUMULATION = "write `micro = 16` for the samples that pass through the model 
 _ELSEWHERE = {
     "device": "choose the device in the command: `archlang train … --device cuda`",
     "precision": "choose the precision in the command: `archlang train … --precision bf16`",
-    "compile": "choose it in the command: `archlang train … --compile`",
     **dict.fromkeys(("accumulate", "accumulation", "grad_accum", "accumulation_steps"), _ACCUMULATION),
     "gradient_accumulation_steps": _ACCUMULATION,
 }

@@ -14,13 +14,12 @@ from archlang.syntax.mistakes import Expected
 from archlang.syntax.place import Place
 from archlang.syntax.stack import Stack
 from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
-from archlang.syntax.units import Unit, cut, is_word
+from archlang.syntax.units import FOREIGN_ELSE, Unit, cut, is_word
 
 if TYPE_CHECKING:
     from lark import Token
 
 _LINE = ("MISSING_LINE",)
-_FOREIGN_ELSE = ("elif", "elsif", "elseif")
 
 
 class Recovery(Feed):
@@ -176,7 +175,7 @@ class Recovery(Feed):
         """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""
         from lark import Token
 
-        first, is_chained = tokens[0], tokens[0] in _FOREIGN_ELSE
+        first, is_chained = tokens[0], tokens[0] in FOREIGN_ELSE
         self._report(mistakes.foreign_else(self.span(first), is_chained))
         words = ("else", "if") if is_chained else ("else",)
         place = (first.start_pos or 0, first.line, first.column, None, None, first.end_pos)
@@ -224,7 +223,7 @@ def _is_else(unit: Unit) -> bool:
     if not unit.tokens or unit.opener is None:
         return not unit.tokens and not unit.opener
     first = unit.tokens[0]
-    if first == "else" or first in _FOREIGN_ELSE:
+    if first == "else" or first in FOREIGN_ELSE:
         return True
     is_alone = len(unit.tokens) == 1 or unit.tokens[1] == "if"
     return (

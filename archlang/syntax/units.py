@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _RECIPES = ("recipe", "table")
 _LOOPS = ("repeat", "stack", "scan", "experts")
-_HEADERS = ("if", "else", "elif", "elsif", "elseif", "for", "while", *_LOOPS)
+FOREIGN_ELSE = ("elif", "elsif", "elseif")
+_HEADERS = ("if", "else", *FOREIGN_ELSE, "for", "while", *_LOOPS)
 # Words with which a line continues the one before it, and words before which a line does not end.
 _CONTINUING = frozenset(
     ("else", "in", "when", "and", "or", "as", "at", "by", "carry", "after", "halting", "drawn", "truncated", "growing")

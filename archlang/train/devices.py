@@ -22,7 +22,6 @@ from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.plan.plan import Plan
 from archlang.train import mistakes
 from archlang.train.refusals import PRECISIONS, refusal
-from archlang.train.stop import Stop, Terminated
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -231,16 +230,3 @@ def explaining_out_of_memory(device: torch.device, batch: int) -> Iterator[None]
         if not is_out_of_memory(error):
             raise
         raise mistakes.out_of_memory(str(device), batch) from error
-
-
-@contextmanager
-def explaining_compiler_errors(stop: Stop) -> Iterator[None]:
-    """Raises a RunError with a remedy in place of an error of torch's compiler."""
-    try:
-        yield
-    except Exception as error:
-        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
-            raise
-        if stop.number is not None:
-            raise Terminated(stop.number) from error  # The signal has ended the C++ compiler, too.
-        raise mistakes.not_compiled(first_line(error)) from error

@@ -36,9 +36,6 @@ not_captured = RunError.wording(
     "a step of this run cannot be captured as a CUDA graph: {reason}",
     "omit `--graphs`: the run resumes from its last checkpoint",
 )
-not_compiled = RunError.wording(
-    "torch's compiler failed: {reason}", "omit `--compile`; on the CPU it needs a C++ compiler"
-)
 out_of_memory = RunMachineError.wording(
     "`{device}` has not enough memory for a step with a batch of {batch}",
     "pass `--remat auto`, which keeps less until the backward pass, or lower `train.batch`, or the sizes or lengths of "
@@ -57,6 +54,15 @@ positions_halt_separately = RunError.wording(
 )
 not_deep_on_devices = RunError.wording(
     "`supervise = deep` keeps the states of a whole batch, and several devices would share it", "use one device"
+)
+no_epochs = RunError.wording(
+    "nobody knows how many samples a stream has, so that `epochs` is no number of steps", "write `steps` in its place"
+)
+not_deep_on_streams = RunError.wording(
+    "`supervise = deep` keeps samples from step to step, and those of a stream are read once", "omit `stream`"
+)
+not_selected_on_streams = RunError.wording(
+    "weights cannot be selected on `train`, which is a stream and never measured", "select by a metric of `valid`"
 )
 no_stablemax = RunError.wording(
     "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers",

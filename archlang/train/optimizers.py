@@ -4,7 +4,7 @@ import inspect
 import io
 import pickle
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from archlang.errors.machine import needs_extra
 from archlang.plan.plan import BoundExtern
+from archlang.plan.recipe import RATES
 from archlang.plan.trust import is_shipped
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.plugins.plugins import PluginFunction
@@ -78,9 +79,10 @@ def make_optimizer(
     precision: str = "32",
     plugins: Plugins = NO_PLUGINS,
     named: Mapping[str, nn.Parameter] | None = None,
+    loaded: Collection[str] = (),
 ) -> Optimizer:
     """Constructs the optimizer of a recipe over all weights of a module that require gradients. `named` are its
-    weights by their names in the model, if these are others.
+    weights by their names in the model, if these are others. `loaded` are the names of those that the run began with.
 
     Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
     in it.
@@ -101,35 +103,62 @@ def make_optimizer(
     signed, fixed = weights_named(named, names), weights_named(named, undecayed)
     if "bias" in map(str, undecayed):
         fixed += [weight for path, weight in named.items() if path.rpartition(".")[2].startswith("bias")]
+    scales = _scales(train, named, set(loaded))
     if not signed:
-        return _shipped_optimizer(train, module, weights, fixed, precision)
+        return _shipped_optimizer(train, module, weights, fixed, scales, precision)
     _read_rows(module, signed)
     unsigned = _without(weights, signed)
     settings = Settings(train.statics)
     signs = SignSGD(signed, settings.sign_lr, settings.sign_decay, lr_scale=settings.sign_lr / settings.lr)
     return OptimizerParts(
-        [*([_shipped_optimizer(train, module, unsigned, fixed, precision)] if unsigned else ()), signs]
+        [*([_shipped_optimizer(train, module, unsigned, fixed, scales, precision)] if unsigned else ()), signs]
     )
 
 
+def _scales(train: BoundExtern, named: Mapping[str, nn.Parameter], loaded: Collection[str]) -> dict[int, float]:
+    """Returns by the identities of weights their own rates, as multiples of `lr`: those of the innermost instances."""
+    rates = {
+        name.removeprefix(RATES): value
+        for name, value in train.statics.items()
+        if name.startswith(RATES) and isinstance(value, float)
+    }
+    scales: dict[int, float] = {}
+    for path, weight in named.items():
+        words = ("loaded" if path in loaded else "", *path.split(".")[:-1])
+        for word in words:
+            if word in rates:
+                scales[id(weight)] = rates[word] / Settings(train.statics).lr
+    return scales
+
+
 def _shipped_optimizer(
-    train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], undecayed: list[nn.Parameter], precision: str
+    train: BoundExtern,
+    module: nn.Module,
+    weights: list[nn.Parameter],
+    undecayed: list[nn.Parameter],
+    scales: Mapping[int, float],
+    precision: str,
 ) -> Optimizer:
     arguments = _torch_arguments(train.statics)
     module_name, _, class_name = train.python.partition(":")
     with needs_extra("optimizers"):
         optimizer_class = getattr(import_module(module_name), class_name)
-    decayed = _without(weights, undecayed)
+    fixed = set(map(id, undecayed))
+    alike: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for weight in weights:
+        alike.setdefault((scales.get(id(weight), 1.0), id(weight) in fixed), []).append(weight)
     groups: list[dict[str, Any]] = [  # Any: torch's options
-        {"params": decayed}, {"params": _without(weights, decayed), "weight_decay": 0.0},
+        {"params": alike[scale, is_fixed]} | ({"lr": scale * arguments["lr"], "lr_scale": scale} if scale != 1 else {})
+        | ({"weight_decay": 0.0} if is_fixed else {}) for scale, is_fixed in sorted(alike)
     ]  # fmt: skip
-    groups = [group for group in groups if group["params"]]
     if optimizer_class is MuonWithAdamW:
         parts = []
         for group in groups:
-            own = group.pop("params")
+            own, scale = group.pop("params"), group.pop("lr_scale", 1.0)
             matrices = _without(own, _without(own, hidden_matrices(module)))
             parts.append(MuonWithAdamW(matrices, _without(own, matrices), **{**arguments, **group}))
+            for part in parts[-1].param_groups if scale != 1 else ():
+                part["lr_scale"] = scale
         return parts[0] if len(parts) == 1 else OptimizerParts(parts)
     if "fused" in inspect.signature(optimizer_class).parameters:
         # torch divides no weights in its fused SGD.

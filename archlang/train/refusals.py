@@ -61,8 +61,12 @@ def refusal(
     region = normalize(plan.graph).region
     operations = [node.operation for node in region.walk()]
     is_deep = str(train.statics.get("supervise")) == "deep"
+    is_stream = not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream"))
     torch_version = version("torch")
     refusals = [
+        (is_stream and not train.statics.get("steps"), mistakes.no_epochs()),
+        (is_stream and is_deep, mistakes.not_deep_on_streams()),
+        (is_stream and str(train.statics.get("select")).startswith("train."), mistakes.not_selected_on_streams()),
         (precision not in PRECISIONS, mistakes.unknown_precision(precision, PRECISIONS)),
         (precision == "16" and kind == "cpu", mistakes.no_such_precision_here(kind, precision)),
         (remat and not any(step_loops(region)), mistakes.no_steps_to_repeat(plan.model)),
@@ -86,6 +90,7 @@ def refusal(
         f"the optimizer `{train.name}` reads its learning rate on the host":
             train.python not in _CAPTURABLE or bool(instance_names(train)),
         "with `supervise = deep`, the host chooses the examples of each step": is_deep,
+        "a stream puts other samples on the device": is_stream,
         "with `--remat`, the host saves the state of the random numbers in each step": remat,
         "a halting loop's number of steps depends on what it computes; a graph's is fixed":
             any(isinstance(operation, Halting) for operation in operations),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,13 +17,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loop_bodies import compile_bodies, rematerialize_bodies
+from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import build
+from archlang.errors import ArchlangError
 from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.streams import Place, Stream, StreamPart
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
 from archlang.train.data import Batch, Data, Sampler
@@ -128,22 +130,20 @@ class Trainer:
         watcher: Watcher,
         precision: str = "32",
         *,
-        compiled: bool = False,
         remat: Remat = 0,
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
-        prepare: Callable[[Architecture], None] | None = None,
+        prepare: Callable[[Architecture], Collection[str]] | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
         Args:
-            compiled: Let torch compile the bodies of loops.
             remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
-            prepare: Changes the new weights."""
+            prepare: Changes the new weights. Returns the names of those that it has loaded."""
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
         self.record, self._watcher = record, watcher
         self.rule = loss_rule(task)
@@ -153,15 +153,12 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
-        if prepare is not None:
-            prepare(self.module)
-        if compiled:
-            compile_bodies(self.module)
+        loaded = () if prepare is None else prepare(self.module)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
                 shard(model, fabric.device)
-        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins, loaded=loaded)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -175,7 +172,8 @@ class Trainer:
             if shared
             else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
         )
-        self.data = self._resident["train"]
+        # Of a stream, the part that is trained on.
+        self._part, self.data = splits["train"], self._resident["train"]
         longest = int(self.data.lengths.max(initial=1))
         if remat:
             rematerialize_bodies(self.module, steps_together(plan, remat, longest))
@@ -244,6 +242,31 @@ class Trainer:
         self._signals.append(total[1:])
         return total[0] / self.fabric.world_size
 
+    # Streams
+
+    def next_items(self) -> np.ndarray:
+        """Returns the items of the next step. Where a part of a stream ends, the next one becomes the training data.
+
+        Raises:
+            ArchlangError: the stream cannot be read on. A run of one process is saved before."""
+        if isinstance(part := self._part, StreamPart):
+            if self.sampler.has_ended:
+                try:
+                    part = self._read_part(part.stream, part.after)
+                except ArchlangError:
+                    if self.fabric.world_size == 1:
+                        self.stop()
+                    raise
+            if self.total - self.progress.step > len(self.sampler) - self.sampler.position:
+                part.stream.read_ahead(part.after)
+        return self.sampler.next()
+
+    def _read_part(self, stream: Stream, place: Place) -> StreamPart:
+        part = self._part = stream.part(place)
+        self.data = Data(part, self.fabric.device)
+        self.sampler.lengths = self.data.lengths
+        return part
+
     # Checkpoints
 
     def resume(self, step: int | None = None) -> bool:
@@ -294,6 +317,8 @@ class Trainer:
             self.fabric.strategy.precision.load_state_dict(state.precision)
         except (KeyError, TypeError, RuntimeError) as error:
             raise ValueError(f"the state of the precision: {error}") from error
+        if state.place is not None and isinstance(self._part, StreamPart):
+            self._read_part(self._part.stream, state.place)
         restore_random_state(state.random, self.fabric.device)
 
     def is_save_due(self) -> bool:
@@ -327,6 +352,7 @@ class Trainer:
             state = schemas.CheckpointState(
                 **states,
                 precision=self.fabric.strategy.precision.state_dict(),
+                place=self._part.place if isinstance(self._part, StreamPart) else None,
                 epoch=self.sampler.epoch,
                 position=self.sampler.position,
                 micro=self.micro,
@@ -570,7 +596,7 @@ def _stop_live(trainers: Sequence[Trainer]) -> None:
 def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
     begun = time.perf_counter()
     # Also of runs that have ended: a stacked step computes all of its runs.
-    items = [trainer.sampler.next() for trainer in trainers]
+    items = [trainer.next_items() for trainer in trainers]
     for trainer in trainers:
         trainer.data_seconds += time.perf_counter() - begun
     try:

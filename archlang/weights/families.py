@@ -41,21 +41,24 @@ _UNUSED = re.compile(
 _RENAMED = {
     "rope_parameters.rope_theta": "rope_theta", "rope_parameters.partial_rotary_factor": "rotary_pct",
     "rope_scaling.type": "rope_scaling.rope_type", "rotary_emb_base": "rope_theta",
+    "rope_parameters.sliding_attention.rope_theta": "rope_local_base_freq",
+    "local_rope_theta": "rope_local_base_freq", "global_rope_theta": "rope_theta",
 }  # fmt: skip
 
 _KINDS: Mapping[str, type] = {"int": int, "float": float, "bool": bool}
 
 Config = Mapping[str, Any]  # Any: JSON
+Statics = Mapping[str, StaticValue]
 Weights = Mapping[str, Tensor]
-Change = Callable[[Tensor, Mapping[str, StaticValue]], Tensor]
+Change = Callable[[Tensor, Statics], Tensor]
 
 
-def _from_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+def _from_heads(weight: Tensor, statics: Statics) -> Tensor:
     """From queries, keys and values of each head, one head after another, to all queries first."""
     return _exchanged(weight, str(statics["heads"]), "3")
 
 
-def _to_heads(weight: Tensor, statics: Mapping[str, StaticValue]) -> Tensor:
+def _to_heads(weight: Tensor, statics: Statics) -> Tensor:
     return _exchanged(weight, "3", str(statics["heads"]))
 
 
@@ -69,13 +72,12 @@ _CHANGES: Mapping[str, tuple[Change, Change]] = {
     "transposed": (lambda weight, _: weight.T, lambda weight, _: weight.T),
     "plus_one": (lambda weight, _: weight + 1, lambda weight, _: weight - 1),
     "row": (lambda weight, _: weight[None], lambda weight, _: weight[0]),
-    "taps": (lambda weight, _: weight[:, 0].T, lambda weight, _: weight.T[:, None]),
     "by_head": (_from_heads, _to_heads),
 }  # fmt: skip
 # How a number of a config becomes a static, and back.
 _FORMS: Mapping[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
     "inverse": (lambda x: 1 / x, lambda x: 1 / x), "inverse_root": (lambda x: x**-0.5, lambda x: x**-2.0),
-    "half": (lambda x: x / 2, lambda x: 2 * x),
+    "half": (lambda x: x // 2, lambda x: 2 * x),
 }  # fmt: skip
 
 
@@ -93,16 +95,16 @@ class Family:
     names: list[tuple[str, str]]
     changed: Mapping[str, str]
     repeated: list[str]
-    pairs: list[str]
+    layer: str
     is_causal: bool
+    marks: Mapping[str, int]
 
     def statics_of(self, config: Config) -> dict[str, StaticValue]:
         """Returns the statics of the page that a config sets.
 
         Raises:
             WeightsError: the config says what the page cannot."""
-        flat = {_RENAMED.get(key, key): value for key, value in _flat(config)}
-        flat = {key.replace("rope_parameters.", "rope_scaling."): value for key, value in flat.items()}
+        flat = dict(_flat(config))
         for key, value in flat.items():
             allowed = (None, False) if key not in self.only else (*self.only[key], None)
             is_known = (
@@ -110,7 +112,7 @@ class Family:
                 or key in self.unused
                 or key == "vocab_size"
             )
-            if not is_known and not _UNUSED.fullmatch(key) and value not in allowed:
+            if not is_known and not _UNUSED.fullmatch(key) and not any(_is_allowed(value, each) for each in allowed):
                 raise mistakes.not_on_page(self.model_type, key, value, self.page)
         chosen = dict(self.given)
         for parameter in self._model.item.signature.statics:
@@ -118,8 +120,7 @@ class Family:
             if (value := flat.get(key)) is None:
                 continue
             kind = parameter_kind(parameter, self._model.file)
-            if form and type(value) in (int, float) and value > 0:
-                value = _plain_number(_FORMS[form][0](value))
+            value = _formed(value, form, 0)
             if kind == "float" and type(value) is int:
                 value = float(value)
             # A word of a stranger becomes a part of the program.
@@ -137,7 +138,7 @@ class Family:
     def _model(self) -> Declaration:
         return self._file.own[self.page]
 
-    def text(self, statics: Mapping[str, StaticValue]) -> str:
+    def text(self, statics: Statics) -> str:
         """Returns the page with these statics as the defaults of its model."""
         source = self._file.program.source
         text = source.text
@@ -147,30 +148,32 @@ class Family:
                 text = f"{text[: span.start]}{static_text(statics[parameter.name])}{text[span.end :]}"
         return format_program(parse(replace(source, text=text)))
 
-    def all_statics(self, statics: Mapping[str, StaticValue], vocab: int) -> dict[str, StaticValue]:
+    def all_statics(self, statics: Statics, vocab: int) -> dict[str, StaticValue]:
         """Returns every static of the page's model if these are given."""
         bounds = {name: Bound(evaluated(value), None) for name, value in statics.items()}
         return model_statics(self._model, bounds, {"vocab": vocab})
 
-    def graph(self, statics: Mapping[str, StaticValue], vocab: int) -> Graph:
+    def graph(self, statics: Statics, vocab: int) -> Graph:
         """Returns the graph of the page's model."""
         return model_graph(self._file, self.page, {**statics, "vocab": vocab})
 
-    def config_of(self, statics: Mapping[str, StaticValue], vocab: int) -> dict[str, Any]:  # Any: JSON
+    def config_of(self, statics: Statics, vocab: int) -> dict[str, Any]:  # Any: JSON
         """Returns the config of a page with these statics."""
         config: dict[str, Any] = {
-            "architectures": [self.architecture], "model_type": self.model_type, "vocab_size": vocab,
+            "architectures": [self.architecture], "model_type": self.model_type, "vocab_size": vocab, **self.marks,
         }  # fmt: skip
         for static, key in self.statics.items():
             form, _, key = key.rpartition(" ")
             value: object = statics[static]
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                # Zero turns a window or a cap off.
-                value = _plain_number(_FORMS[form][1](value)) if form else value or None
-            elif not isinstance(value, bool):
+            if not isinstance(value, int | float):
                 value = str(value)
+            elif value == 0 and value is not False:
+                value = None  # zero turns a window or a cap off
+            value = _formed(value, form, 1)
             first, _, second = key.partition(".")
             (config.setdefault(first, {}) if second else config)[second or first] = value
+        if config.get("rope_scaling", {}).get("rope_type") == "default":
+            del config["rope_scaling"]  # or `transformers` warns of its other keys
         return config
 
     def statics_of_module(self, module: Architecture) -> dict[str, StaticValue] | None:
@@ -188,22 +191,29 @@ class Family:
         is_same = print_graph(without_places(graph)) == print_graph(without_places(origin.graph))
         return statics if is_same else None
 
-    def to_page(self, name: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
+    def to_page(self, name: str, weight: Tensor, module: Architecture, statics: Statics) -> tuple[str, Tensor]:
         """Returns the name and the value on the page of a weight in a file."""
         own = _renamed(name, self.names)
-        if self.pairs and (match := re.match(r"stack\.(\d+)\.", own)):
-            step, place = divmod(int(match[1]), 2)
-            own = f"stack.{step}.{self.pairs[place]}.{own[match.end() :]}"
+        if match := re.match(r"layers\.(\d+)\.", own):
+            layers = self._layers(module)
+            place = int(match[1])
+            own = f"{layers[place]}.{own[match.end() :]}" if place < len(layers) else own
         return own, self._changed(own, weight, statics, 0)
 
-    def to_file(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue]) -> tuple[str, Tensor]:
+    def to_file(self, own: str, weight: Tensor, module: Architecture, statics: Statics) -> tuple[str, Tensor]:
         """Returns the name and the value in a file of a weight of the page."""
         name = own
-        if self.pairs and (match := re.match(r"stack\.(\d+)\.(\w+)\.", own)):
-            name = f"stack.{2 * int(match[1]) + self.pairs.index(match[2])}.{own[match.end() :]}"
+        for place, layer in enumerate(self._layers(module)):
+            if own.startswith(f"{layer}."):
+                name = f"layers.{place}{own.removeprefix(layer)}"
         return _renamed(name, [(here, there) for there, here in self.names]), self._changed(own, weight, statics, 1)
 
-    def _changed(self, own: str, weight: Tensor, statics: Mapping[str, StaticValue], direction: int) -> Tensor:
+    def _layers(self, module: Architecture) -> list[str]:
+        """Returns the paths of the layers of a page in their order, if it does not have them in a single stack."""
+        end = f".{self.layer}.weight"
+        return [name.removesuffix(end) for name in module.state_dict() if self.layer and name.endswith(end)]
+
+    def _changed(self, own: str, weight: Tensor, statics: Statics, direction: int) -> Tensor:
         for end, change in self.changed.items():
             if f".{own}".endswith(f".{end}"):
                 return _CHANGES[change][direction](weight, statics)
@@ -216,20 +226,36 @@ def vocab_of(module: Architecture) -> int:
     return first.dims[-1].constant or 0 if first.name == "tokens" else 0
 
 
+def _formed(value: object, form: str, direction: int) -> object:
+    """Returns a value of a config in the form of its static, or the reverse."""
+    if form == "hyphens" and isinstance(value, str):
+        return value.replace(*("-_" if direction == 0 else "_-"))
+    if form in _FORMS and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        return _plain_number(_FORMS[form][direction](value))
+    return value
+
+
 def _plain_number(value: float) -> int | float:
     """Returns a number as an integer where it is one, but for rounding."""
     return round(value) if abs(value - round(value)) < 1e-9 * max(1, abs(value)) else value
 
 
 def _flat(config: Config, prefix: str = "") -> Iterator[tuple[str, Any]]:  # Any: JSON
-    """Yields the values of a config by their dotted paths; a list that repeats one or two words is their text."""
+    """Yields the values of a config by their dotted paths, which are those of the rows."""
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, list) and value and value == (value[:2] * len(value))[: len(value)]:
-            yield f"{prefix}{key}", ", ".join(dict.fromkeys(map(str, value)))
         else:
-            yield f"{prefix}{key}", value
+            path = f"{prefix}{key}".replace("full_attention.", "")
+            path = _RENAMED.get(path, path)
+            yield path.replace("rope_parameters.", "rope_scaling."), value
+
+
+def _is_allowed(value: object, allowed: object) -> bool:
+    """Whether a value of a config is one that a row allows. A list is also allowed if it repeats that of the row."""
+    if isinstance(value, list) and isinstance(allowed, list):
+        return value == (allowed * len(value))[: len(value)]
+    return value == allowed
 
 
 def _renamed(name: str, rows: list[tuple[str, str]]) -> str:
@@ -251,7 +277,7 @@ def _family(name: str, row: Mapping[str, Any]) -> Family:  # Any: TOML
     return Family(
         name, row["class"], row["page"], row["statics"], row.get("only", {}), row.get("unused", []),
         row.get("given", {}), [(there, here) for there, here in row["names"]], row.get("changed", {}),
-        row.get("repeated", []), row.get("pairs", []), row.get("causal", True),
+        row.get("repeated", []), row.get("layer", ""), row.get("causal", True), row.get("marks", {}),
     )  # fmt: skip
 
 

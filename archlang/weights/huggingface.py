@@ -140,7 +140,6 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     chosen = family.statics_of(config)
     statics = family.all_statics(chosen, vocab)
     weights = hub.weights()
-    values = dict(family.to_page(name, weights[name], statics) for name in weights if not _BUFFER.fullmatch(name))
     text, (begin, end) = family.text(chosen), _marks(config)
     if has_task := family.is_causal and end is not None and hub.has(_TOKENIZER):
         most = statics.get("most", _LENGTH)
@@ -149,7 +148,8 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     source = Source(str(out.absolute() / reading.RECIPE), text)
     with weights_loaded_later():
         module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
-    _load(module, family, folder, values)
+    own = (family.to_page(name, weights[name], module, statics) for name in weights if not _BUFFER.fullmatch(name))
+    _load(module, family, folder, dict(own))
     if has_task:
         plan = plan_named(source, None, family.page, {})
         assert plan is not None, "the recipe has this name"
@@ -176,9 +176,10 @@ def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | 
 
 def _load(module: Architecture, family: Family, folder: Path, weights: dict[str, Tensor]) -> None:
     own = module.state_dict()
-    for name in family.repeated:
-        if name not in own:
-            weights.pop(name, None)
+    for name in {*family.repeated} - {*own}:
+        value = weights.pop(name, None)
+        if value is not None and not any(torch.equal(value, other) for other in weights.values()):
+            weights[name] = value
     for name in sorted({*own, *weights}):
         ours, theirs = (list(each[name].shape) if name in each else None for each in (own, weights))
         if ours != theirs:
@@ -256,8 +257,8 @@ def _of_family(module: Architecture) -> dict[str, str | bytes]:
         if (statics := family.statics_of_module(module)) is None:
             continue
         config = family.config_of(statics, vocab_of(module))
-        weights = dict(family.to_file(name, value, statics) for name, value in module.state_dict().items())
-        return _files({**config, **_marks_of(module)}, weights)
+        weights = dict(family.to_file(name, value, module, statics) for name, value in module.state_dict().items())
+        return _files({**_marks_of(module), **config}, weights)
     return {}
 
 
@@ -295,7 +296,7 @@ def _marks_of(module: Architecture) -> dict[str, Any]:  # Any: JSON
     settings = origin.settings if origin is not None else {}
     end, begin = settings.get("task.end_token", -1), settings.get("task.begin_token", -1)
     if not isinstance(end, int) or not isinstance(begin, int) or end < 0:
-        return {"bos_token_id": None, "eos_token_id": None}
+        return {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
     return {"bos_token_id": end if begin < 0 else begin, "eos_token_id": end}
 
 

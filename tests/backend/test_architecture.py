@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loop_bodies import compile_bodies
 from archlang.compile import build
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -174,14 +173,6 @@ def test_a_copy_keeps_the_choice_to_compute_chunk_by_chunk() -> None:
     assert origin is not None
     module = build(origin.graph, without={"batch_chunks"})
     assert _unpickled(module).program.context.without == {"batch_chunks"}
-
-
-def test_a_copy_of_a_module_with_loop_bodies_runs_eagerly(compiled: Compiled) -> None:
-    module = compiled(_NESTED).eval()
-    tokens = torch.randint(0, 11, (2, 5))
-    expected = module(tokens)
-    compile_bodies(module, "eager")
-    assert torch.equal(_unpickled(module)(tokens), expected)
 
 
 def _compute(module: Architecture, tokens: Tensor) -> list[list[float]]:

@@ -1,12 +1,12 @@
-"""torch.compile of whole modules, without graph breaks."""
+"""torch.compile of whole modules, without graph breaks except at linear recurrences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 
 from archlang.backend.architecture import Architecture
-from tests.closeness import same_gradients
+from tests.closeness import close, same_gradients
 from tests.conftest import Compiled
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
@@ -69,3 +69,36 @@ def _takes_further_lengths(module: Architecture, backend: str, with_gradients: b
         assert (result - expected).abs().max() < 2e-6
         if with_gradients:
             same_gradients(result, expected, module.parameters(), tolerance=1e-5)
+
+
+LINEAR = """
+model linear_mixer[d = 4](x: tokens[n]) -> logits[n, 3] {
+    h = embed[d](x)
+    stack 2 {
+        y = norm(h)
+        h <- h + delta_rule[heads = 1](unit_norm(y), unit_norm(y), linear[d](y), sigmoid(linear[1](y)))
+    }
+    return linear[3](h)
+}
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_linear_recurrence_divides_a_model_once_for_all_lengths(compiled: Compiled) -> None:
+    module, graphs = compiled(LINEAR), list[int]()
+    lengths = [torch.zeros(2, length, dtype=torch.int64) for length in (70, 130, 200)]
+    expected = [module(x) for x in lengths]
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        graphs.append(len(inputs))
+        return graph.forward
+
+    torch.compiler.reset()
+    function = torch.compile(module, backend=backend)
+    counts = []
+    for x, result in zip(lengths, expected, strict=True):
+        close(function(x), result)
+        counts.append(len(graphs))
+    # The second length compiles the parts between recurrences once more, with symbols for the sizes.
+    assert 0 < counts[0] < counts[1] < 3 * counts[0]
+    assert counts[2] == counts[1]

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from benchmarks import dynamic_halt, loading, ndr, operators, panm, seq2seq
-from benchmarks.comparison import hand_name
+from benchmarks import dynamic_halt, loading, ndr, operators, panm, seq2seq, written
+from benchmarks.comparison import hand_name, share_weights
 from benchmarks.handwritten_seq2seq import shift
 from benchmarks.measure import Setting
 
@@ -113,6 +113,17 @@ def test_both_sides_decode_the_same_tokens() -> None:
     ours, theirs = sides.ours(), sides.theirs()
     assert ours.shape == (seq2seq.TINY.batch, seq2seq.TINY.target)
     assert ours.equal(theirs)
+
+
+@pytest.mark.parametrize("name", written.RNNS.values())
+def test_a_plain_loop_has_the_outputs_and_gradients_of_its_page(name: str) -> None:
+    pair = written.rnn_pair(name, (3, 16, 5), False, Setting(torch.device("cpu"), tiny=True))
+    share_weights(pair.ours, pair.theirs, written.RNN_NAMES)
+    modules = [module.double() for module in (pair.ours, pair.theirs)]
+    tokens = torch.randint(16, (3, 5))
+    results = [module(tokens) for module in modules]
+    losses = [(logits * torch.arange(logits.shape[-1])).mean() for logits in results]
+    same_sides(modules, results, losses, written.RNN_NAMES)
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 5), (2, 5), (4, 4)])

@@ -24,6 +24,8 @@ SMALL_TASK = {
     "logical_inference": {"task.draws": "300"},
     "flipflop": {"task.length": "32", "task.test_length": "[34]"},
     "scan": {"task.data": "generated", "task.cutoff": "40"},
+    # A text that the reader writes first.
+    "text": {"task.path": json.dumps(str(RECIPES.parent / "blocks" / "a*.arch"))},
 }
 SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
 

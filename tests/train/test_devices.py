@@ -1,7 +1,6 @@
 """Devices and precisions are checked before a run; random generators are restored exactly."""
 
 import random
-import signal
 from datetime import timedelta
 
 import numpy as np
@@ -11,7 +10,6 @@ from torch._C._distributed_c10d import TCPStore
 
 from archlang.train import devices
 from archlang.train.devices import (
-    explaining_compiler_errors,
     explaining_out_of_memory,
     find_device,
     fixed_randomness,
@@ -23,7 +21,6 @@ from archlang.train.devices import (
     select_device,
 )
 from archlang.train.record.mistakes import RunError, RunMachineError
-from archlang.train.stop import Stop, Terminated
 
 CPU = torch.device("cpu")
 
@@ -67,22 +64,6 @@ def test_the_peak_of_a_gpu_is_that_of_its_name(gpu: str, peak: float | None, mon
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: gpu)
     assert peak_flops(torch.device("cuda"), "bf16") == peak
     assert peak_flops(CPU, "bf16") is None
-
-
-def test_an_error_of_the_compiler_is_reported_in_one_line() -> None:
-    from torch._inductor.exc import InvalidCxxCompiler
-
-    with (
-        pytest.raises(RunError, match="^torch's compiler failed: No working C\\+\\+ compiler"),
-        explaining_compiler_errors(Stop()),
-    ):
-        raise InvalidCxxCompiler
-    with pytest.raises(ZeroDivisionError), explaining_compiler_errors(Stop()):
-        raise ZeroDivisionError
-    # A signal to the process group ends the C++ compiler, too.
-    with pytest.raises(Terminated) as end, explaining_compiler_errors(Stop(True, signal.SIGTERM)):
-        raise InvalidCxxCompiler
-    assert end.value.code == 128 + signal.SIGTERM
 
 
 def draw() -> tuple[float, float, float]:

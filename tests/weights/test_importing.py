@@ -14,7 +14,7 @@ import archlang
 from archlang.weights.huggingface import export_folder, import_folder
 from archlang.weights.mistakes import WeightsError
 from tests.closeness import close
-from tests.weights.models import CAUSAL, SIZES, transformers, written
+from tests.weights.models import CAUSAL, MASKED, T5, YARN, transformers, written
 
 
 @pytest.mark.parametrize("name", CAUSAL)
@@ -36,17 +36,38 @@ def test_a_causal_model_has_the_same_logits_and_continues_alike(tmp_path: Path, 
     assert torch.equal(ours.decode(begin=prompt, limit=9).tokens, continued[:, 5:])
 
 
-def test_bert_has_the_same_scores_of_masked_tokens_and_goes_back(tmp_path: Path) -> None:
-    sizes = {name: SIZES[name] for name in SIZES if name != "num_key_value_heads"} | {"max_position_embeddings": 64}
-    theirs = written(tmp_path / "theirs", "Bert", sizes, "AutoModelForMaskedLM")
+@pytest.mark.parametrize("name", MASKED)
+def test_an_encoder_has_the_same_scores_of_masked_tokens_and_goes_back(tmp_path: Path, name: str) -> None:
+    theirs = written(tmp_path / "theirs", *MASKED[name], "AutoModelForMaskedLM")
     ours = import_folder(tmp_path / "theirs", tmp_path / "ours").eval()
-    tokens, lengths = torch.randint(50, (2, 20)), torch.tensor([20, 7])
-    real = torch.arange(20) < lengths[:, None]
+    kind = torch.float64 if name == "bert" else torch.float32  # angles
+    tokens, lengths = torch.randint(50, (2, 20)), [20, 7]
     with torch.no_grad():
-        close(ours(tokens, lengths=lengths)[real], theirs(tokens, attention_mask=real.long()).logits[real])
+        padded = ours(tokens, lengths=lengths)
+        for row, length in enumerate(lengths):
+            close(padded[row, :length].to(kind), theirs(tokens[row : row + 1, :length]).logits[0].to(kind))
     export_folder(archlang.load(tmp_path / "ours"), tmp_path / "back")
     again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back", dtype=torch.float64)
     assert all(torch.equal(*pair) for pair in zip(again.parameters(), theirs.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_t5_has_the_same_logits_continues_alike_and_goes_back(tmp_path: Path, gated: bool) -> None:
+    sizes = T5 | ({"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1} if gated else {})
+    theirs = written(tmp_path / "theirs", "T5", sizes, "AutoModelForSeq2SeqLM")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    ours = archlang.load(tmp_path / "ours")
+    source, target, lengths, answers = torch.randint(50, (2, 20)), torch.randint(50, (2, 15)), [20, 7], [9, 15]
+    with torch.no_grad():
+        padded = ours(source, target, lengths={"source": lengths, "target": answers})
+        for row, (n, m) in enumerate(zip(lengths, answers, strict=True)):
+            each = theirs(source[row : row + 1, :n], decoder_input_ids=target[row : row + 1, :m])
+            close(padded[row, :m].float(), each.logits[0].float())
+    continued = theirs.generate(source, max_new_tokens=9, do_sample=False, eos_token_id=None)
+    assert torch.equal(ours.decode(source, begin=0, limit=9).tokens, continued[:, 1:])
+    export_folder(ours, tmp_path / "back")
+    again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back", dtype=torch.float64)
+    assert torch.equal(again.generate(source, max_new_tokens=9, do_sample=False, eos_token_id=None), continued)
 
 
 def folder_of(tmp_path: Path) -> Path:
@@ -71,7 +92,10 @@ def folder_of(tmp_path: Path) -> Path:
         ({"vocab_size": 60}, r"`embed_tokens.weight` is \[50, 32\], not \[60, 32\]"),
         ({"num_hidden_layers": 3}, "`stack.2.input_layernorm.weight` is missing"),
         ({"num_hidden_layers": 1}, "`stack.1.input_layernorm.weight` is left over"),
-        ({"tie_word_embeddings": True, "attention_bias": True}, "`stack.0.self_attn.k_proj.bias` is missing"),
+        ({"attention_bias": True}, "`stack.0.self_attn.k_proj.bias` is missing"),
+        ({"tie_word_embeddings": True}, "`lm_head.weight` is left over"),
+        ({"rope_parameters": YARN | {"attention_factor": 0.5}}, "says `rope_scaling.attention_factor = 0.5`"),
+        ({"model_type": "qwen2", "architectures": None, "layer_types": ["sliding_attention"]}, "says `layer_types ="),
     ],
 )  # fmt: skip
 def test_what_the_page_cannot_have_is_refused_by_name(tmp_path: Path, config: dict[str, Any], reason: str) -> None:

@@ -1,15 +1,17 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
 import hashlib
+import json
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
@@ -345,6 +347,22 @@ def read_plan(folder: Path, plugins: Iterable[str | Path] = ()) -> tuple[Plan, s
         read_plugins(folder, run, plugins),
     )  # fmt: skip
     return plan, run.precision
+
+
+_SHAPES = TypeAdapter(dict[str, list[Annotated[int, Field(ge=0)]]])
+
+
+def weight_counts(folder: Path) -> dict[str, int]:
+    """Returns how many numbers each weight in the first checkpoint of a run or a saved model has, by its name; none if
+    this cannot be read."""
+    with suppress(OSError, ValueError, AttributeError, StopIteration, RecursionError):
+        with Folder.open(folder) as run, run.folder(CHECKPOINTS) as checkpoints:
+            first = next(name for name in sorted(checkpoints.names()) if name.startswith("step-"))
+            with checkpoints.folder(first) as checkpoint, checkpoint.open_file(schemas.WEIGHTS) as file:
+                header = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_JSON)))
+        shapes = {name: value.get("shape") for name, value in header.items() if name != "__metadata__"}
+        return {name: prod(shape) for name, shape in _SHAPES.validate_python(shapes).items()}
+    return {}
 
 
 def explain(error: ValidationError) -> str:

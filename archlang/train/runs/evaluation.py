@@ -26,6 +26,7 @@ from archlang.tasks.kit import cache
 from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.devices import select_device
@@ -392,4 +393,5 @@ def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
 def describe_split(split: Split) -> schemas.SplitRecord:
     """Returns what a run folder holds about a split: enough to notice that it has changed."""
     groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
-    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split))
+    stream = split.stream.source if isinstance(split, StreamPart) else ""
+    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split), stream=stream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -40,8 +40,9 @@ class Start:
         if self.source and not (self.record and self._has_checkpoint):
             _require_model(Path(self.source))
 
-    def prepare(self, module: nn.Module) -> None:
-        """
+    def prepare(self, module: nn.Module) -> Collection[str]:
+        """Returns the names of the weights that the run has begun with.
+
         Raises:
             RunError: there are no such weights, none of them fits, they have changed, or no weight is left to train."""
         if self.source and not (self.record and self._has_checkpoint):
@@ -53,6 +54,7 @@ class Start:
                 weight.requires_grad_(False)
         if self._frozen and not any(weight.requires_grad for weight in module.parameters()):
             raise mistakes.all_frozen(self._frozen)
+        return self.record.loaded if self.record else ()
 
     def _load(self, module: nn.Module) -> None:
         weights, own = _read(Path(self.source)), module.state_dict()

@@ -21,13 +21,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.train import mistakes as train_mistakes
 from archlang.train.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
-from archlang.train.devices import (
-    explaining_compiler_errors,
-    explaining_out_of_memory,
-    leaving_process_group,
-    make_fabric,
-    require_device,
-)
+from archlang.train.devices import explaining_out_of_memory, leaving_process_group, make_fabric, require_device
 from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import load_tracker, open_trackers
@@ -56,7 +50,6 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     track: Sequence[str] = (),
-    compiled: bool = False,
     graphs: bool = False,
     remat: Remat = 0,
     shard: bool = False,
@@ -69,11 +62,11 @@ def train(
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
-    services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `compiled`, torch
-    compiles the bodies of loops; with `graphs`, steps are CUDA graphs; with `remat`, loops keep their states only, and
-    the backward pass computes so many steps together again; with `shard`, each of several processes holds a share of
-    the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or
-    the time of `save`. A run that is stopped before its end needs only some of the `splits` of its task.
+    services that receive the curves. Progress is shown on `console`, or else by `watcher`. With `graphs`, steps are
+    CUDA graphs; with `remat`, loops keep their states only, and the backward pass computes so many steps together
+    again; with `shard`, each of several processes holds a share of the weights, of their gradients and of the
+    optimizer's state. A checkpoint follows each evaluation, and the steps or the time of `save`. A run that is stopped
+    before its end needs only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -95,7 +88,6 @@ def train(
         closing(record),
         _threads_of(record.folder) if resumes else nullcontext(),
         explaining_out_of_memory(fabric.device, settings.batch),
-        explaining_compiler_errors(stop),
         ignoring_eager_steps(),
     ):
         require_memory(plan, fabric.device, devices, nodes, sharded=shard)
@@ -104,7 +96,7 @@ def train(
         start = Start(settings, record.folder)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
-            compiled=compiled, remat=remat, sharded=shard, save=save, prepare=start.prepare,
+            remat=remat, sharded=shard, save=save, prepare=start.prepare,
         )  # fmt: skip
         step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
         if fabric.is_global_zero:
