@@ -81,7 +81,11 @@ engine_option = RunError.wording(
     "the engine `{name}` does not take the option `{option}`", "see the options of engines in `archlang table --help`"
 )
 engine_value = RunError.wording(
-    "the option `{option}` of the engine `{name}` cannot be `{text}`", "give {expected}: `--engine-option {option}=2`"
+    "the option `{option}` of the engine `{name}` cannot be `{text}`",
+    "give {expected}: `--engine-option {option}={example}`",
+)
+refused_by_engine = RunError.wording(
+    "the engine `{name}` does not take `{option}={value}`: {reason}", "give another value with `--engine-option`"
 )
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"

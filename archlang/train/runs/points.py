@@ -63,7 +63,9 @@ class Point:
     devices: int = 1
     """of one machine, each with a process"""
     nodes: int = 1
-    """machines, on each of which a job of SLURM runs the point"""
+    """machines, on each of which a job of SLURM or a task of Ray runs the point"""
+    meeting: Mapping[str, str] | None = None
+    """where the processes of several nodes meet; SLURM knows it"""
     is_prunable: bool = False
     """whether the run stops when its folder has the file `PRUNED`"""
 
@@ -148,7 +150,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
-    environment = _meeting_point(point.nodes)
+    environment = point.meeting or _meeting_point(point.nodes)
     results: dict[int, PointResult] = {}
     processes = []
     receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
