@@ -189,10 +189,7 @@ def _compute_in_shares(
 ) -> None:
     """Calls `compute` with the number and the items of each batch, in one of the processes, which draws the same random
     numbers for a batch as any other. `results` are what it writes: all zeros before, and the same in all processes
-    afterwards. A process without a last batch calls `keep_step` with the items of another one.
-
-    Raises:
-        Interrupted: `compute` has raised it, in any of the processes."""
+    afterwards. A process without a last batch calls `keep_step` with the items of another one."""
     interrupted = np.zeros(1)
     rank = torch.distributed.get_rank() if processes > 1 else 0
     try:

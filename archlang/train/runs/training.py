@@ -243,8 +243,6 @@ def train_together(
 def _train_stacked(
     plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, save: Interval, stop: Stop
 ) -> dict[int, Result | ArchlangError]:
-    """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
-    begin."""
     first = plans[0]
     settings, task = make_settings(first)
     fabric = make_fabric(require_device(first, device, precision), precision)
