@@ -23,11 +23,11 @@ BUDGETS = {
     "export": (1_965, 2_400, 0),
     "editor play": (4_353, 4_400, 0),
     "reports": (3_607, 3_700, 0),
-    "cli": (3_332, 3_500, 140),
+    "cli": (3_363, 3_500, 140),
     "": (19_747, 16_500, 3_318),
 }
-TOTAL = 66_627  # the aim is 61,000, and the room of the parts
-TESTS = 59_594  # the aim is 55,000, and 3,600 for the tests of the same features
+TOTAL = 66_658  # the aim is 61,000, and the room of the parts
+TESTS = 59_618  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
