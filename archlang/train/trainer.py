@@ -72,6 +72,9 @@ class Watcher(Protocol):
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
         return
 
+    def reached(self, peak_share: float) -> None:
+        return
+
 
 class NoProgress(Watcher):
     """Shows nothing."""
@@ -426,6 +429,8 @@ class Trainer:
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
+        if timing.peak_share:
+            self._watcher.reached(timing.peak_share)
         self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
 
     def batch(self, items: np.ndarray) -> Batch:
