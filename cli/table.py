@@ -337,7 +337,7 @@ def tune(
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
-    from archlang.train.runs.progress import TextTable
+    from archlang.reports.run_results import TextTable
 
     paths = [space.path for space in tuning.search.spaces]
     rows = [

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.errors.visible import visible
+from archlang.reports.run_results import bar_line
 from archlang.tasks.kit.split import Form, Integers, Ragged, Split
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import (
@@ -24,7 +25,6 @@ from archlang.tasks.kit.task import (
     group_text,
     row_text,
 )
-from archlang.train.runs.progress import bar_line
 
 _MOST_BARS = 12
 # A group with more values is described by their number and range.

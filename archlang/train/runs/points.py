@@ -35,7 +35,7 @@ from archlang.train.record.schemas import RESULTS, RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import SIGNALS, Stop
-from archlang.train.trainer import SAVED_EVERY, Interval, NoProgress
+from archlang.train.trainer import SAVED_EVERY, SILENT, Interval, Watcher
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
@@ -250,7 +250,7 @@ def _run_here(point: Point, stop: Stop) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
-class _PruneWatcher(NoProgress):
+class _PruneWatcher(Watcher):
     """Looks between steps whether the run was pruned: a file reaches a run on any machine."""
 
     def __init__(self, folder: Path, stop: Stop) -> None:
@@ -269,7 +269,7 @@ class _PruneWatcher(NoProgress):
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else None
+        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else SILENT
         return [
             train(
                 point.plan, point.folder, device=device, precision=precision, devices=point.devices,

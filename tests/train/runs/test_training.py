@@ -31,7 +31,7 @@ from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import Interval, NoProgress, evaluations_since_best, ranking
+from archlang.train.trainer import Interval, Watcher, evaluations_since_best, ranking
 from tests.sampling import one_in
 from tests.tiny_run import Train
 
@@ -373,7 +373,7 @@ def test_a_run_records_and_shows_its_share_of_a_known_peak(
 ) -> None:
     shown = []
 
-    class Shares(NoProgress):
+    class Shares(Watcher):
         def reached(self, peak_share: float) -> None:
             shown.append(peak_share)
 
