@@ -22,11 +22,11 @@ BUDGETS = {
     "tasks data": (9_588, 8_600, 1_060),
     "export": (1_965, 2_400, 0),
     "editor play": (4_355, 4_400, 0),
-    "reports": (3_702, 3_700, 6),
+    "reports": (3_703, 3_700, 6),
     "cli": (3_528, 3_500, 154),
     "": (20_837, 16_500, 4_404),
 }
-TOTAL = 67_989  # the aim is 61,000, and the room of the parts
+TOTAL = 67_990  # the aim is 61,000, and the room of the parts
 TESTS = 59_988  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60

@@ -1,5 +1,6 @@
 """The results of a run as tables of text: what was measured, and beside it what papers claim."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
