@@ -46,10 +46,6 @@ class Settings:
             raise AttributeError(f"there is no setting {name!r}")
         return plain_value(self.statics[name])
 
-    def changed(self, **values: StaticValue) -> Settings:
-        """Returns the settings with other values."""
-        return replace(self, statics={**self.statics, **values})
-
     def with_functions(self, plugins: Plugins, task: str, metrics: Sequence[str]) -> Settings:
         """Returns the settings with the functions of plugins that `rate`, `loss` and `metrics` name, for a task with
         these metrics."""

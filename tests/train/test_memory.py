@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import archlang
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
+from archlang.backend.attach import rematerialize_bodies
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
@@ -152,7 +152,7 @@ def test_the_steps_that_auto_computes_again_together_keep_the_fewest_bytes(
     for remat in (0, best, worst, "auto"):
         module = build(plan.graph)
         if remat:
-            rematerialize_bodies(module, steps_together(plan, remat, 64))
+            rematerialize_bodies(module, module.program.code, steps_together(plan, remat, 64))
         with LiveBytes() as live:
             module(x).sum().backward()
         measured[remat] = live.most

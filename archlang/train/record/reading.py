@@ -126,11 +126,14 @@ _SAVED_FILE = re.compile(
     r"(run|model|data|results|vocabulary|tokenizer)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
     r"(weights\.safetensors|manifest\.json)|([^/\\:\0-\x1f\x7f]+/)*[^/\\:\0-\x1f\x7f]+\.arch"
 )
+# What a run writes before `run.json`; one that was killed before it began may have left it.
+FIRST = (
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, schemas.START, schemas.DATA, schemas.VOCABULARY, schemas.VERSIONS,
+)  # fmt: skip
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.START, schemas.DATA,
-    schemas.VOCABULARY, schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb",
-    "report.html", "inspect.html",
+    *FIRST, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS,
+    schemas.MANIFEST, "wandb", "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
@@ -313,10 +316,9 @@ def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
 def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
     try:
         checked = rebind(word, extern)[0]
-    except ProgramError as error:
-        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error.diagnostics[0].message}") from error
-    except ValueError as error:  # a number of too many digits
-        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error}") from error
+    except (ProgramError, ValueError) as error:  # or a number of too many digits
+        reason = error.diagnostics[0].message if isinstance(error, ProgramError) else error
+        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {reason}") from error
     for name, value in extern.statics.items():
         if checked.statics.get(name) != value:
             raise mistakes.damaged(folder / schemas.RUN, f"{word}.statics.{name} is not a value of this static")
