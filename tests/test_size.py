@@ -24,10 +24,10 @@ BUDGETS = {
     "editor play": (4_355, 4_400, 0),
     "reports": (3_703, 3_700, 6),
     "cli": (3_528, 3_500, 154),
-    "": (20_837, 16_500, 4_404),
+    "": (20_841, 16_500, 4_408),
 }
-TOTAL = 67_990  # the aim is 61,000, and the room of the parts
-TESTS = 59_988  # the aim is 55,000, and 3,600 for the tests of the same features
+TOTAL = 67_994  # the aim is 61,000, and the room of the parts
+TESTS = 60_049  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

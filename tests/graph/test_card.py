@@ -352,6 +352,7 @@ recipe r {
         (PARITY, "delta_net[heads = 4]", "no parity", 0.484),
         (PARITY, "gated_linear_attention[heads = 4]", "no parity", 0.484),
         (PARITY, "state_space[heads = 4]", "no parity", 0.481),
+        (PARITY, "gated_delta_net[heads = 4]", "no parity", 0.524),
         (PARITY, "min_gru", "no parity", 0.516),
         (PARITY, "constant_diagonal", "no parity", 0.48),
         (PARITY, "attention[heads = 4, position = rotary, causal = true]", "no parity in a layer", 0.516),
