@@ -18,16 +18,16 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_210, 4_200, 10),
     "elaborate resolve types plan": (9_816, 9_800, 130),
-    "train api": (9_789, 7_900, 1_612),
+    "train api": (9_804, 7_900, 1_627),
     "tasks data": (9_580, 8_600, 1_327),
     "export": (1_965, 2_400, 0),
     "editor play": (4_353, 4_400, 0),
     "reports": (3_607, 3_700, 0),
-    "cli": (3_333, 3_500, 140),
+    "cli": (3_335, 3_500, 140),
     "": (19_747, 16_500, 3_318),
 }
-TOTAL = 66_400  # the aim is 61,000, and the room of the parts
-TESTS = 59_483  # the aim is 55,000, and 3,600 for the tests of the same features
+TOTAL = 66_417  # the aim is 61,000, and the room of the parts
+TESTS = 59_496  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from archlang.backend.runtime.block import weights_loaded_later
+from archlang.compile import build
 from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
 from archlang.errors.terminal import Terminal
@@ -145,6 +147,19 @@ def check_files(plan: Plan, folder: Path, precision: str, track: Sequence[str] =
     for name in track:
         load_tracker(name, plan)
     return resumes
+
+
+def describe_start(plan: Plan, folder: Path) -> str:
+    """Returns with which weights of another run a run begins, in words; empty if with none. Takes no memory for the
+    model.
+
+    Raises:
+        RunError: none of the weights fits, they have changed, or no weight is left to train."""
+    start = Start(Settings(plan.train.statics), folder)
+    if plan.train.statics.get("weights") or plan.train.statics.get("frozen"):
+        with torch.device("meta"), weights_loaded_later():
+            start.prepare(build(plan.graph, plan.plugins))
+    return start.describe()
 
 
 def _load_data(
