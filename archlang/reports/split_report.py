@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.errors.visible import visible
+from archlang.reports.run_results import bar_line
 from archlang.tasks.kit.split import Form, Integers, Ragged, Split
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import (
@@ -24,7 +25,6 @@ from archlang.tasks.kit.task import (
     group_text,
     row_text,
 )
-from archlang.train.runs.progress import bar_line
 
 _MOST_BARS = 12
 # A group with more values is described by their number and range.
@@ -155,7 +155,6 @@ def _example(task: Task, split: Split, index: int) -> Example:
 
 
 def _text(row: np.ndarray, words: Sequence[str]) -> str:
-    """Returns the text of tokens [n], or the size of numbers [n, k]."""
     if row.ndim == 2:
         return f"{len(row)} rows of {row.shape[1]} numbers"
     return _truncated(" ".join(_word(token, words) for token in row[:_LONGEST_ITEM].tolist()))
