@@ -157,7 +157,7 @@ def test_what_cannot_begin_is_refused_by_a_dry_run_too(
     program: Path, settings: dict[str, str], reason: str, begin: Callable[[Plan, Path], object]
 ) -> None:
     (program.parent / "other.arch").write_text(OTHER)
-    archlang.save(archlang.load(program.parent / "other.arch"), program.parent / "other")
+    archlang.save(archlang.load(program.parent / "other.arch", vocab=5), program.parent / "other")
     settings = {name: value.replace('"o', f'"{program.parent}/o') for name, value in settings.items()}
     with pytest.raises(RunError, match=reason):
         begin(second(program, **settings), program.parent / "second")
