@@ -322,10 +322,7 @@ class Trainer:
         return True
 
     def _restore(self, step: int, state: schemas.CheckpointState) -> None:
-        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators.
-
-        Raises:
-            ValueError: a state is not one that this run has written."""
+        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators."""
         self._evaluated_weights.restore(state.trained, step)
         if self.deep is not None:
             self.deep.restore(state.carried, self.fabric.device)

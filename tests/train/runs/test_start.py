@@ -1,17 +1,18 @@
 """A run begins with the weights of another run, and leaves those alone that are frozen."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 import archlang
-from archlang.errors import ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train.record.mistakes import RunError
-from archlang.train.runs.training import train, train_together
+from archlang.train.runs.training import describe_start, train, train_together
 from archlang.train.stop import Stop
 from archlang.train.trainer import Watcher
 
@@ -51,6 +52,8 @@ recipe slow from first {
     train adamw[rates.loaded = 1e-30, rates.mix = 0.1]
 }
 """
+
+OTHER = "model other(x: tokens[n]) -> logits[n, 7] { return embed[3](x) |> linear[7] }"
 
 
 @pytest.fixture
@@ -146,22 +149,24 @@ def test_several_seeds_begin_with_the_same_weights(program: Path) -> None:
     [
         ({"weights": '"gone"'}, "gone is neither a run nor a saved model"),
         ({"frozen": "[table, mix, gate, head, unlike]"}, "leaves no weight to train"),
+        ({"weights": '"other"', "frozen": "[]"}, "no weight of .*other has a name and a shape of the model"),
     ],
 )
-def test_what_cannot_begin_is_refused(program: Path, settings: dict[str, str], reason: str) -> None:
+@pytest.mark.parametrize("begin", [partial(train, device="cpu"), describe_start])
+def test_what_cannot_begin_is_refused_by_a_dry_run_too(
+    program: Path, settings: dict[str, str], reason: str, begin: Callable[[Plan, Path], object]
+) -> None:
+    (program.parent / "other.arch").write_text(OTHER)
+    archlang.save(archlang.load(program.parent / "other.arch"), program.parent / "other")
+    settings = {name: value.replace('"o', f'"{program.parent}/o') for name, value in settings.items()}
     with pytest.raises(RunError, match=reason):
-        train(second(program, **settings), program.parent / "second", device="cpu")
+        begin(second(program, **settings), program.parent / "second")
     assert not (program.parent / "second").exists()
 
 
-def test_weights_of_another_model_are_refused(program: Path) -> None:
-    archlang.save(archlang.load("recipes/ndr.arch", d=16, ff=16, steps=2), program.parent / "first_module")
-    plan = second(program, weights=json.dumps(str(program.parent / "first_module")))
-    with pytest.raises(RunError, match="no weight of .* has a name and a shape of the model"):
-        train(plan, program.parent / "second", device="cpu")
-
-
-@pytest.mark.parametrize("frozen", ["[tables]", "[loaded]"])
-def test_a_name_that_the_model_lacks_is_found_by_the_check(program: Path, frozen: str) -> None:
-    with pytest.raises(ProgramError):
-        plan_recipe(program, "first", {"train.frozen": frozen})
+def test_a_dry_run_says_which_weights_fit(program: Path) -> None:
+    source, folder = program.parent / "first", program.parent / "second"
+    text = describe_start(second(program), folder)
+    assert text.startswith(f"begins with {len(weights(source))} weights of {source}; new: gate.weight, unlike.weight")
+    assert describe_start(plan_recipe(program, "first"), folder) == ""
+    assert not folder.exists()
