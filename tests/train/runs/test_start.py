@@ -64,9 +64,9 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def second(program: Path, **sets: str) -> Plan:
+def second(program: Path, recipe: str = "second", **sets: str) -> Plan:
     source = {"train.weights": json.dumps(str(program.parent / "first"))}
-    return plan_recipe(program, "second", source | {f"train.{name}": value for name, value in sets.items()})
+    return plan_recipe(program, recipe, source | {f"train.{name}": value for name, value in sets.items()})
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -109,8 +109,7 @@ def test_a_weight_of_another_shape_is_new(program: Path) -> None:
 
 def test_loaded_weights_have_a_rate_of_their_own_and_named_ones_another(program: Path) -> None:
     before, folder = weights(program.parent / "first"), program.parent / "second"
-    source = {"train.weights": json.dumps(str(program.parent / "first"))}
-    train(plan_recipe(program, "slow", source), folder, device="cpu")
+    train(second(program, "slow"), folder, device="cpu")
     after = weights(folder)
     same = {name for name in before if torch.equal(after[name], before[name])}
     assert same == {"table.weight", "head.weight", "head.bias"}
@@ -124,12 +123,13 @@ class StopsAt(Watcher):
         self.stop.asked = step >= self.number
 
 
-def test_a_run_that_is_resumed_ends_as_one_that_was_not(program: Path) -> None:
+@pytest.mark.parametrize("recipe", ["second", "slow"])
+def test_a_run_that_is_resumed_ends_as_one_that_was_not(program: Path, recipe: str) -> None:
     whole, parts = program.parent / "whole", program.parent / "parts"
-    train(second(program), whole, device="cpu")
+    train(second(program, recipe), whole, device="cpu")
     stop = Stop()
-    assert train(second(program), parts, device="cpu", stop=stop, watcher=StopsAt(stop, 3)).step == 3
-    train(second(program), parts, device="cpu")
+    assert train(second(program, recipe), parts, device="cpu", stop=stop, watcher=StopsAt(stop, 3)).step == 3
+    train(second(program, recipe), parts, device="cpu")
     assert all(torch.equal(*pair) for pair in zip(weights(whole).values(), weights(parts).values(), strict=True))
     assert (whole / "start.json").read_text() == (parts / "start.json").read_text()
 
