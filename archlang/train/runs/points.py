@@ -64,6 +64,8 @@ class Point:
     """of one machine, each with a process"""
     nodes: int = 1
     """machines, on each of which a job of SLURM runs the point"""
+    eager: bool = False
+    """whether the operations of a step run one by one on a GPU, too"""
     is_prunable: bool = False
     """whether the run stops when its folder has the file `PRUNED`"""
 
@@ -271,7 +273,7 @@ def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
         return [
             train(
                 point.plan, point.folder, device=device, precision=precision, devices=point.devices,
-                nodes=point.nodes, save=save, watcher=watcher, stop=stop,
+                nodes=point.nodes, eager=point.eager, save=save, watcher=watcher, stop=stop,
             )
         ]  # fmt: skip
     runs = (point, *point.other_seeds)
