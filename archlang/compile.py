@@ -175,8 +175,7 @@ def build(graph: Graph, plugins: Plugins = NO_PLUGINS, *, without: Collection[st
     from archlang.backend.architecture import Architecture
     from archlang.backend.attach import attach_program
     from archlang.backend.lower.instances import add_instances, classes_of
-    from archlang.backend.lower.regions import lower
-    from archlang.backend.origin import Origin
+    from archlang.backend.lower.regions import Origin, lower
 
     optimized = optimize(graph, without)
     # A pass may make weights needless; the module has all weights of the model, whatever passes run.

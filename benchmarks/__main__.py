@@ -3,12 +3,14 @@
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from benchmarks import GROUPS
+from benchmarks import measure as measurement
 from benchmarks.measure import Case, Group, Result, Setting, measure
 from benchmarks.results_text import Results, as_json, machine, markdown
 
@@ -18,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("no CUDA device is available: omit --device")
     torch.set_num_threads(options.threads)
+    if options.process_time:
+        measurement.clock = time.process_time
     cases = list(_matching_cases(Setting(torch.device(options.device), options.tiny), options.filters))
     if not cases:
         sys.exit(f"no case on {options.device} matches: --list prints all names")
@@ -53,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=5.0, help="seconds for each case (5)")
     parser.add_argument("--rounds", type=int, default=5, help="minimum number of rounds for each case (5)")
     parser.add_argument("--threads", type=int, default=2, help="threads of torch (2)")
+    parser.add_argument("--process-time", action="store_true", help="the time of this process, beside other work")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to test that every case runs")
     parser.add_argument("--json", type=Path, help="write the results to this file")

@@ -160,10 +160,10 @@ class Bench:
         """The process beside that of rank 0, on the same node or another one."""
         parent = _parent(rank)
         if self.nodes > 1:
-            (tasks,) = self.folder.glob("slurm/*.tasks")
-            (parent,) = {int(task) for task in tasks.read_text().split()} - {parent}
-        text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
-        ranks = [child for child in map(int, text.split()) if "resource_tracker" not in _command_line(child)]
+            texts = [path.read_text() for path in self.folder.glob("slurm/*.tasks")]
+            tasks = map(int, texts[0].split()) if texts else _children(_parent(parent), "ray::_run_on_node")
+            (parent,) = set(tasks) - {parent}
+        ranks = _children(parent, "spawn_main")
         (other,) = set(ranks) - {rank}
         return other
 
@@ -179,8 +179,10 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def _command_line(process: int) -> str:
-    return Path(f"/proc/{process}/cmdline").read_text()
+def _children(process: int, command: str) -> list[int]:
+    """Those whose command line has this text."""
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in text.split() if command in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def _wait_for_end(process: int) -> None:
@@ -294,12 +296,12 @@ FAULTS: dict[str, Callable[[Bench], Outcome]] = {
     "viewer": viewer,
     "second table": second_table,
 }
-# A run spans nodes by SLURM alone.
+# A run spans nodes by Ray and SLURM alone.
 CELLS = [
     (engine, fault)
     for engine in ENGINES
     for fault in FAULTS
-    if (engine, fault) != ("torchrun", "dead worker") and (engine == "submitit, SLURM" or fault != "dead node")
+    if (engine, fault) != ("torchrun", "dead worker") and (engine in ("ray", "submitit, SLURM") or fault != "dead node")
 ]
 
 

@@ -30,6 +30,7 @@ _GPU_TESTS = (
     "tests/backend/runtime/test_inputs.py",
     "tests/train",
     "tests/backend/kernels",
+    "tests/backend/lower/test_row_blocks.py",
 )
 # The parts of the time after which no check, and no measurement of speed, begins.
 _CHECKS, _SPEED = 0.3, 0.7
@@ -84,6 +85,7 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
         "SCAN, training and decoding": ["seq2seq: "],
         "NDR": ["ndr: "],
         "linear mixers": ["mixers: "],
+        "attention that pages write": [f"written: {form}, N" for form in ("soft_cap", "window", "forgetting")],
         "peak memory": ["memory: "],
     }
     for name, filters in groups.items():

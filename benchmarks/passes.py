@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from archlang.backend import Architecture
+from archlang.backend.attach import rematerialize_bodies
 from archlang.backend.kernels import dropout as kernel
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import build
 from archlang.elaborate.signature_check import load_file
 from archlang.plan.from_file import plan_first_point
@@ -89,7 +89,7 @@ def _remat_sides(recipe: Recipe, setting: Setting) -> Sides:
     trial = model_pair(recipe, "common", setting)
     again = copy.deepcopy(trial.ours)
     assert isinstance(again, Architecture)
-    rematerialize_bodies(again)
+    rematerialize_bodies(again, again.program.code)
     return Sides(*(partial(train, model.to(setting.device).train(), trial.loss) for model in (again, trial.ours)))
 
 

@@ -8,10 +8,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
+from archlang.backend.runtime.call_cache import cached_in_call
+from archlang.backend.runtime.row_blocks import Pair
 from archlang.backend.runtime.stacking import holds, is_plain
 from archlang.blocks.activations import largest, reduced
 from archlang.blocks.attention import (
@@ -76,6 +79,9 @@ class Scores(Weightless):
             products = self.softcap * torch.tanh(products / self.softcap)
         return heads_last(products)
 
+    def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
+        return self.softcap * torch.tanh(pair.product / self.softcap) if self.softcap else pair.product
+
 
 def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]:
     """Returns keys or values of each of the heads, adjacent ones of which share them; of one head, they broadcast."""
@@ -91,8 +97,36 @@ class OuterSum(Weightless):
         # Of each head, the numbers of the columns are contiguous, as the sums are.
         return heads_last(a.transpose(1, 2)[..., None] + b.transpose(1, 2).contiguous()[:, :, None])
 
+    def at_pair(self, pair: Pair, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], **_: Mask) -> Tensor:
+        y: Tensor = pair.of(a[:, :, None]) + pair.of(b[:, None])
+        return y
 
-class SoftmaxKeys(Weightless):
+
+class KeySoftmax(Weightless):
+    """A softmax over keys, as `flex_attention` takes it"""
+
+    causal: bool
+    window = 0
+
+    def is_near(self, query: Tensor, key: Tensor) -> Tensor:
+        """Returns whether queries read keys, by their positions."""
+        near = key <= query if self.causal else key >= 0
+        return near & ((query - key).abs() < self.window) if self.window else near
+
+    def at_pair(self, pair: Pair, x: Tensor, *, mask_m: MaskM = None, **_: Mask) -> Tensor:
+        """Returns the score, -inf for a key that is not read."""
+        read = self.is_near(pair.query, pair.key)
+        return torch.where(read if mask_m is None else read & mask_m[pair.sample, pair.key], x, -torch.inf)
+
+    def blocks(self, n: int, m: int, device: torch.device) -> BlockMask:
+        """Returns which blocks of queries read which blocks of keys."""
+        key = ("blocks", n, m, self.causal, self.window, device)
+        return cached_in_call(
+            key, lambda: create_block_mask(lambda _b, _h, q, k: self.is_near(q, k), None, None, n, m, device)
+        )
+
+
+class SoftmaxKeys(KeySoftmax):
     """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
     lower_if = "causal"
@@ -133,11 +167,14 @@ class SinkSoftmaxKeys(Weightless):
         return heads_last(softmax_with_sinks(x, sinks, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
 
 
-class MaskedSoftmaxKeys(Weightless):
+class MaskedSoftmaxKeys(KeySoftmax):
     """y_ij = g_ij exp(x_ij) / Σ_l g_il exp(x_il),    g_ij = 1 where keep_ij > 0, else 0"""
 
     lower_if = "causal"
     causal: bool
+
+    def at_pair(self, pair: Pair, x: Tensor, keep: Tensor, *, mask_m: MaskM = None, **_: Mask) -> Tensor:  # type: ignore[override]  # another block
+        return torch.where(keep > 0, super().at_pair(pair, x, mask_m=mask_m), -torch.inf)
 
     def forward(
         self,
@@ -166,10 +203,33 @@ class Weigh(Weightless):
     the values of one"""
 
     fuses = (Scores, SoftmaxKeys)
+    flexes = (Scores, KeySoftmax)
 
     causal: bool
     times: int
     h: int
+
+    def flexed(
+        self,
+        attend: Callable[..., Tensor],
+        scores: Scores,
+        softmax: KeySoftmax,
+        q: Float[Tensor, "b n d"],
+        k: Float[Tensor, "b m e"],
+        v: Float[Tensor, "b m _f"],
+        *,
+        mask_m: MaskM = None,
+        **_: Mask,
+    ) -> Float[Tensor, "b n _y"] | None:
+        """Returns what this block computes of a softmax of the scores that `attend` changes, which is torch's
+        `flex_attention`; None if it reads fewer keys than the softmax."""
+        if self.causal and not softmax.causal:
+            return None
+        query, key = split_heads(q, scores.heads), split_heads(k, scores.key_heads)
+        value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
+        query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
+        mask = softmax.blocks(query.shape[2], key.shape[2], q.device)
+        return join_heads(attend(query, key, value, block_mask=mask, scale=scores.scale or None))
 
     def reach(self, scores: Scores, softmax: SoftmaxKeys) -> int | None:
         """Returns how many keys up to its own position a query reads in `fused`, 0 for all; None if it holds maps."""
@@ -258,6 +318,9 @@ class LowerTriangle(Weightless):
 
     def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
         return heads_last(heads_first(x).tril(first_row + self.diagonal))
+
+    def at_pair(self, pair: Pair, x: Tensor, **_: Mask) -> Tensor:
+        return torch.where(pair.key <= pair.query + self.diagonal, x, 0.0)
 
 
 class TransposeMap(Weightless):
@@ -357,6 +420,9 @@ class Distances(Weightless):
     ) -> Float[Tensor, "b n m 1"]:
         return backward_distances(q, k, first_row).to(q.dtype).expand(q.shape[0], -1, -1)[..., None]
 
+    def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
+        return (pair.query - pair.key).to(pair.product.dtype)
+
 
 class AlibiBias(Weightless):
     """y_ij^h = -s_h |i - j|
@@ -372,6 +438,11 @@ class AlibiBias(Weightless):
         slopes = torch.tensor(alibi_slopes(self.heads), dtype=q.dtype, device=q.device)
         bias = -slopes[:, None, None] * backward_distances(q, k, first_row).abs()
         return heads_last(bias.expand(q.shape[0], -1, -1, -1))
+
+    def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
+        power = 1 << (self.heads.bit_length() - 1)
+        place = torch.where(pair.head < power, pair.head + 1.0, pair.head - power + 0.5)  # of `alibi_slopes`
+        return -torch.exp2(-8.0 * place / power).to(pair.product.dtype) * (pair.query - pair.key).abs()
 
 
 class RelativeBias(nn.Module):
@@ -396,6 +467,11 @@ class RelativeBias(nn.Module):
         line = self.bias.to(q.dtype).T[:, distances.clamp(-self.span, self.span) + self.span]
         rows = line[:, None].expand(-1, n, -1).flatten(1)[:, : n * width].reshape(len(line), n, width)
         return heads_last(rows[..., :m].expand(q.shape[0], -1, -1, -1))
+
+    def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
+        distance = (pair.query - pair.key).clamp(-self.span, self.span)
+        bias: Tensor = self.bias[distance + self.span, pair.head]
+        return bias
 
 
 class Interpolate(Weightless):

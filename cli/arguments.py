@@ -162,8 +162,8 @@ EngineOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--engine-option",
-        help="Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; submitit's, as `slurm_partition`, "
-        "and `nodes` a run.",
+        help="Of ray and slurm: `nodes` a run. Of ray: `address`; `cpus`, `gpus` a device. Of slurm: `points` a job; "
+        "submitit's, as `slurm_partition`.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Runs at a time.")]

@@ -222,7 +222,7 @@ def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[
 def ask_for(plans: Iterable[Plan], yes: bool, shown: Terminal) -> None:
     """Fetches the missing files that the tasks of these plans read, if the user confirms it by `--yes` or on a
     terminal."""
-    from archlang.train.runs.required_data import missing_files
+    from archlang.plan.required_data import missing_files
 
     missing = missing_files(plans)
     if not missing:

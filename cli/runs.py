@@ -42,8 +42,8 @@ def list_(
     Example: archlang runs list
     """
     from archlang.errors.visible import visible
+    from archlang.tasks.kit.metrics import format_metric
     from archlang.train.record.summaries import DamagedRun, find_runs
-    from archlang.train.runs.progress import first_metrics
 
     if folder != _FOLDER and not folder.exists():
         console.fail(f"there is no folder {folder}", "check the path")
@@ -56,10 +56,16 @@ def list_(
         if isinstance(run, DamagedRun):
             damaged.append(visible(f"{run.state}: {run.reason}"))
             continue
-        measured = (f"{name} {value}" for name, value in first_metrics(run.results).items() if value)
+        splits = {} if run.results is None else run.results.splits
+        measured = [
+            f"{split}.{metric} {format_metric(metric, value)}"
+            for split, result in splits.items()
+            for metric, value in list(result.metrics.items())[:1]
+            if value is not None
+        ]
         state = f"{run.state} at step {run.step}; {', '.join([*measured, console.size(run.size)])}"
-        facts = visible(f"{run.recipe} on {run.task}, seed {run.seed}: {state}")
-        console.out.write(f"{visible(str(run.folder))}\n    {facts}")
+        facts = "{recipe} on {task}, seed {seed}".format_map(run.facts)
+        console.out.write(f"{visible(str(run.folder))}\n    {visible(f'{facts}: {state}')}")
     console.out.write("\n".join(damaged) if damaged else f"there are no runs in {folder}" if is_empty else "")
 
 
@@ -69,9 +75,9 @@ def show(run: Run, as_json: AsJson = False) -> None:
 
     Example: archlang runs show runs/gutlb/2026-01-31_12-00-00
     """
+    from archlang.reports.run_results import TextTable, result_notes, result_table
     from archlang.train.record.reading import read_timings
     from archlang.train.record.summaries import run_costs, summarize
-    from archlang.train.runs.progress import TextTable, result_notes, result_table
 
     summary, costs = summarize(run), run_costs(read_timings(run))
     if as_json:
@@ -80,8 +86,8 @@ def show(run: Run, as_json: AsJson = False) -> None:
         })  # fmt: skip
         return
     console.out.print(
-        f"{summary.model} on {summary.task}, seed {summary.seed}: {summary.state} at step {summary.step}, "
-        f"{console.size(summary.size)}"
+        "{model} on {task}, seed {seed}".format_map(summary.facts)
+        + f": {summary.state} at step {summary.step}, {console.size(summary.size)}"
     )
     for sentence in summary.history:
         console.out.print(sentence)
@@ -101,8 +107,8 @@ def compare(runs: Runs, as_json: AsJson = False) -> None:
 
     Example: archlang runs compare runs/a runs/b
     """
+    from archlang.reports.run_results import TextTable
     from archlang.train.record.summaries import differences, summarize
-    from archlang.train.runs.progress import TextTable
 
     summaries = [summarize(run) for run in runs]
     differing = differences(summaries)

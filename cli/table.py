@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,8 +120,10 @@ def table(
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)
-    plan = plan_table(file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or ())
-    plan = _only(plan, only)
+    plan = plan_table(
+        file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or (), only=only or ()
+    )
+    _require_rows(plan, only)
     compared = [_pair(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
@@ -147,16 +148,13 @@ def table(
         raise typer.Exit(code)
 
 
-def _only(plan: TablePlan, titles: list[str] | None) -> TablePlan:
-    if not titles:
-        return plan
-    rows = tuple(row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles))
-    if not rows:
+def _require_rows(plan: TablePlan, titles: list[str] | None) -> None:
+    """Exits if no row was meant: then the table has all of them."""
+    if titles and not any(fnmatch.fnmatchcase(plan.rows[0].title, title) for title in titles):
         near = next(filter(None, (did_you_mean(title, [row.title for row in plan.rows]) for title in titles)), None)
         existing = ", ".join(f"“{row.title}”" for row in plan.rows)
         remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
-    return replace(plan, rows=rows, cells=tuple(cell for cell in plan.cells if cell.row in rows))
 
 
 def _pair(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
@@ -202,9 +200,10 @@ def _run(
             elif run.error:
                 codes.add(71 if run.is_of_machine else 1)
                 terminal.print(f"failed: {run.point.name}: {run.error}")
-            stopped += not run.error and run.stopped
-            is_done = not run.error and not run.stopped
-            shown.advance(f"done: {run.point.name}, {run.seconds:.1f} s; " if is_done else "")
+            if run.stopped and not run.error:
+                stopped += 1
+            else:
+                shown.advance("" if run.error else f"done: {run.point.name}, {run.seconds:.1f} s; ")
     if stop.asked or stopped:
         terminal.print("stopped; rerun the command to resume")
     return min(codes, default=0)
@@ -339,7 +338,7 @@ def tune(
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:
-    from archlang.train.runs.progress import TextTable
+    from archlang.reports.run_results import TextTable
 
     paths = [space.path for space in tuning.search.spaces]
     rows = [

@@ -125,8 +125,8 @@ class _Kind:
 
 
 def _kinds(points: Sequence[Point]) -> list[_Kind]:
+    from archlang.plan.required_data import missing_files, missing_user_files
     from archlang.train.runs.points import group_seeds
-    from archlang.train.runs.required_data import missing_files, missing_user_files
 
     return [
         _Kind((first, *first.other_seeds), missing_files([first.plan]), missing_user_files(first.plan))

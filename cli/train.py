@@ -122,13 +122,15 @@ def train(
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
     # Otherwise every process of a run prints torch's warning that all weights have gradients.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    from archlang.cli.progress import ProgressDisplay
     from archlang.train.record.reading import has
     from archlang.train.record.schemas import RESULTS
     from archlang.train.runs import training
     from archlang.train.runs.evaluation import explaining_stored_model
     from archlang.train.stop import Stop
+    from archlang.train.trainer import SILENT
 
-    stop = Stop()
+    stop, watcher = Stop(), SILENT if terminal is None else ProgressDisplay(terminal, plan.recipe)
     with (
         stop.at(deadline),
         console.plain_warnings(),
@@ -137,7 +139,7 @@ def train(
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=count, nodes=machines,
             track=track or (), eager=eager, remat=together, shard=shard,
-            save=save_interval(save), console=terminal, stop=stop,
+            save=save_interval(save), watcher=watcher, stop=stop,
         )  # fmt: skip
     if not _leads():
         return
@@ -158,6 +160,7 @@ def train(
 def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> None:
     """Prints what a run needs. Raises a RunMachineError if that is more memory than there is, or a RunError if a
     weight cannot be divided."""
+    from archlang.cli.progress import ProgressDisplay
     from archlang.compile import build
     from archlang.errors.names import plural, rounded
     from archlang.plan.trust import is_users_own
@@ -166,7 +169,7 @@ def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, sha
     from archlang.train.runs.training import require_memory
     from archlang.train.sharding import require_axes
 
-    cost = estimate_cost(plan, console.out)
+    cost = estimate_cost(plan, ProgressDisplay(console.out))
     console.out.print(f"{plural(cost.steps, 'step')}, about {rounded(cost.flops, ' ')}FLOP")
     for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat).items():
         console.out.print(f"on {name}: {memory}")
@@ -205,7 +208,7 @@ def _outcome_json(outcome: Result) -> dict[str, object]:
 
 
 def _print_results(folder: Path, results: Results, trained: Mapping[str, Sequence[int]]) -> None:
-    from archlang.train.runs.progress import claim_table, result_notes, result_table
+    from archlang.reports.run_results import claim_table, result_notes, result_table
 
     console.out.print(result_table(results, trained).terminal(), soft_wrap=False)
     if results.claims:

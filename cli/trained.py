@@ -51,10 +51,12 @@ def evaluate(
 
     Example: archlang eval runs/gutlb/2026-01-31_12-00-00 --set "task.test_length=[2048]"
     """
+    from archlang.cli.progress import ProgressDisplay
+    from archlang.reports.run_results import result_notes, result_table
     from archlang.train.record.schemas import json_value
     from archlang.train.runs import evaluation
-    from archlang.train.runs.progress import result_notes, result_table
     from archlang.train.score import DEFAULT_ANSWERS
+    from archlang.train.trainer import SILENT
 
     changes = parse_sets(sets)
     if fixed := next((path for path in changes if not path.startswith("task.")), None):
@@ -63,7 +65,7 @@ def evaluate(
         outcome = evaluation.evaluate_run(
             run, split, checkpoint=checkpoint or "best", device=device,
             written=DEFAULT_ANSWERS if decode is None else decode, plugins=plugin or (), sets=changes,
-            console=None if as_json else console.out,
+            watcher=SILENT if as_json else ProgressDisplay(console.out),
         )  # fmt: skip
     results = outcome.results
     assert results is not None, "nothing has stopped it"
@@ -92,6 +94,9 @@ def predict(
             "--input", "-i",
             help="An input: tokens separated by spaces, or rows of numbers, as [[0.5, 1], [2, 3]]; may be repeated.",
         ),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="A text that a language model continues, printed as it is written.")
     ] = None,
     file: Annotated[
         str,
@@ -135,9 +140,20 @@ def predict(
 
     draws = temperature is not None or top_k or top_p < 1 or min_p or samples > 1 or seed
     sampling = Sampling(1.0 if temperature is None else temperature, top_k, top_p, min_p, seed) if draws else None
-    if bool(inputs) == bool(file):
-        amount = "not both" if inputs else "and none are given"
-        console.fail(f"give inputs by --input or by --file, {amount}", "see `archlang predict --help`", code=2)
+    ways = [bool(inputs), bool(file), prompt is not None]
+    if sum(ways) != 1:
+        amount = "not by several" if any(ways) else "and none are given"
+        console.fail(f"give inputs by --input, --file or --prompt, {amount}", "see `archlang predict --help`", code=2)
+    if prompt is not None:
+        if samples > 1 or as_json:
+            console.fail("--prompt prints one text", "give --input in its place, for --samples and --json", code=2)
+        with console.plain_warnings():
+            opened = load_run(run, checkpoint or "best", device=device, plugins=plugin or ())
+            for piece in opened.stream(prompt, length=length, sampling=sampling, stop=stop):
+                console.out.write_program(piece)
+                console.out.file.flush()
+        console.out.write_program("\n")
+        return
     with ExitStack() as stack:
         stack.enter_context(console.plain_warnings())
         placed: Iterator[_PlacedInput]

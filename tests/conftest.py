@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Compiled = Callable[..., "Architecture"]
 Becomes = Callable[[Callable[[Graph], Graph], str], None]
 
-pytest_plugins = ["tests.browser", "tests.tiny_run", "tests.unchecked_shapes"]
+pytest_plugins = ["tests.browser", "tests.hub", "tests.tiny_run", "tests.unchecked_shapes"]
 
 _CHECKED = ("architecture", "attach", "decode", "kernels", "lower", "runtime")
 # The hook must be installed before these packages are imported. It decorates with `jaxtyping.jaxtyped`.

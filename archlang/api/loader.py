@@ -11,7 +11,7 @@ from archlang.plugins import Plugins
 from archlang.tasks.kit import cache, mistakes
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Form
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import Task, streamed_splits
 from archlang.train.data import Batch, Data, Sampler
 from archlang.train.devices import select_device
 
@@ -105,6 +105,8 @@ def loader(
     instance = make_task(bound.name, bound.python, bound.statics, trusted)
     if split not in instance.split_names():
         raise mistakes.unknown_split(bound.name, split, instance.split_names())
+    if split in streamed_splits(instance):
+        raise mistakes.part_of_stream(split, bound.name)
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
     data = Data(items, device if isinstance(device, torch.device) else select_device(device))
     return Loader(instance, sizes, data, batch, seed, drop_last, split == "train")

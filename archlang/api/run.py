@@ -1,7 +1,7 @@
 """A trained model in Python: its module, what it reads, its predictions, and what a notebook shows of it."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import cached_property
@@ -13,6 +13,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.sampling import Sampling
 from archlang.compile import add_origin
 from archlang.errors import ProgramError, Source
+from archlang.errors.machine import needs_extra
 from archlang.plan.plan import Plan
 from archlang.plugins import NO_PLUGINS
 from archlang.reports.inspection.inspect import Inspection, item_batch, source_lines, typed_input
@@ -28,7 +29,7 @@ from archlang.train.record.reading import read_text
 from archlang.train.record.schemas import RUN, VOCABULARY, ModelRecord
 from archlang.train.runs.evaluation import OpenedRun, explaining_stored_model, open_run, trained_module
 from archlang.train.runs.inputs import FieldFormat, InputFormat, Item, pointing_fields
-from archlang.train.runs.prediction import DEFAULT_BATCH, Likelihood, Prediction, likelihoods, predict_inputs
+from archlang.train.runs.prediction import DEFAULT_BATCH, Likelihood, Prediction, likelihoods, predict_inputs, stream
 from archlang.types.statics import StaticValue
 
 
@@ -63,7 +64,7 @@ class Run(OpenedRun):
 
         Raises:
             RunError: the task has no such split."""
-        return self.load([split], None)[split]
+        return self.load([split])[split]
 
     def predict(
         self,
@@ -100,7 +101,24 @@ class Run(OpenedRun):
                 batch=batch, length=length, sampling=sampling, samples=samples, stop=stop,
             )  # fmt: skip
 
-    def likelihoods(self, texts: Sequence[tuple[str, str]], *, batch: int = DEFAULT_BATCH) -> list[Likelihood]:
+    def stream(
+        self, prompt: Item, *, length: int | None = None, sampling: Sampling | None = None, stop: str = ""
+    ) -> Iterator[str]:
+        """Yields the text with which a language model continues a prompt, piece by piece as it is written.
+
+            for piece in run.stream("The sky", length=100, sampling=archlang.Sampling(temperature=0.8)):
+                print(piece, end="", flush=True)
+
+        The arguments are those of `predict`, which answers the same text.
+
+        Raises:
+            RunError: the model continues no texts, or the prompt has an unknown token."""
+        with explaining_input_format(self):
+            yield from stream(
+                self.module, self.input_format, prompt, self.device, length=length, sampling=sampling, stop=stop
+            )
+
+    def likelihoods(self, texts: Sequence[tuple[Item, Item]], *, batch: int = DEFAULT_BATCH) -> list[Likelihood]:
         """Returns how likely a language model finds the continuations of prompts: for each the `logarithm` of its
         probability, its number of `tokens`, and whether the model would write it, `is_likeliest`.
 
@@ -110,6 +128,20 @@ class Run(OpenedRun):
             RunError: the model is no language model, or a text has an unknown token or no continuation."""
         with explaining_input_format(self):
             return likelihoods(self.module, self.input_format, texts, self.device, batch)
+
+    def lm_eval(self, *, length: int | None = None, batch: int = DEFAULT_BATCH) -> Any:  # Any: of a package
+        """Returns a language model for EleutherAI's harness of evaluations.
+
+            lm_eval.simple_evaluate(run.lm_eval(), tasks=["lambada_openai"])
+
+        It reads `length` tokens at most, by default as many as the windows of the task.
+
+        Raises:
+            MachineError: `lm-eval` is not installed.
+            RunError: the model is no language model."""
+        with needs_extra("lm-eval"):
+            from archlang.api.harness import HarnessModel
+        return HarnessModel(self, length, batch)
 
     def inspect(self, item: Item | Split) -> Inspection:
         """Returns what the model does with an input, or with the first sample of a split: the panels of

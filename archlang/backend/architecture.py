@@ -13,7 +13,7 @@ from archlang.backend import mistakes
 from archlang.backend.attach import attach_program
 from archlang.backend.decode.greedy import Decoded, decode
 from archlang.backend.decode.sampling import Choose
-from archlang.backend.error_notes import add_source_notes
+from archlang.backend.lower.code import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths

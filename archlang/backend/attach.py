@@ -1,5 +1,6 @@
-"""Sets the loops of a program on the modules that run them."""
+"""Sets the loops of a program on the modules that run them, and lets them keep less until backward."""
 
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -11,7 +12,7 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.bound import bound
 from archlang.backend.runtime.experts import Experts
 from archlang.backend.runtime.halting import HaltingBlock
-from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, resolve
+from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, computed_again, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, has_halting_positions, loop_layout, takes_positions
@@ -89,3 +90,22 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
         # Samples that halt leave the batch, unless results for a sample depend on the others.
         compact=not any("batch" in graph.instances[path].caveats for path in paths),
     )
+
+
+def rematerialize_bodies(owner: nn.Module, code: Code, together: int = 1) -> int:
+    """Lets each outermost loop over steps of a module with this code keep only its states until backward, which
+    computes so many steps together again, and those of halting loops one after the other. The results and gradients
+    stay the same, bit for bit. Returns the number of loops."""
+    count = 0
+    for loop in code.loops:
+        runtime = owner.__dict__[loop.name]
+        if isinstance(runtime, Repeat | Stack):
+            runtime.together = together
+            count += 1
+        elif isinstance(runtime, Halting):
+            runtime.body = partial(computed_again, runtime.body)
+            count += 1
+        else:
+            runners = runtime.steps() if isinstance(runtime, StepModules) else [owner]
+            count += sum(rematerialize_bodies(runner, loop.body, together) for runner in runners)
+    return count

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from torch import fx
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.error_notes import all_codes
+from archlang.backend.lower.code import all_codes
 from archlang.errors import ProgramError, Source, Span
 from archlang.graph.graph import Node
 from archlang.resolve import library

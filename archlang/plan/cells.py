@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from itertools import product
 
 from archlang.errors import Report
@@ -21,7 +22,8 @@ from archlang.types.statics import StaticValue
 @dataclass
 class CellPlanner:
     """Plans cells of tables over the recipes of a file. `overrides` are settings of every recipe; `seeds`, if any,
-    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans."""
+    replace those that the recipes vary. Mistakes go to `report`. `plugins` are those of the plans. Tables have the rows
+    alone whose titles match `only`, if there are such rows."""
 
     file: ResolvedFile
     report: Report
@@ -29,6 +31,7 @@ class CellPlanner:
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
+    only: Sequence[str] = ()
     _planners: dict[int, Planner] = field(default_factory=dict, init=False, repr=False)  # by the ids of the recipes
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
@@ -68,6 +71,10 @@ class CellPlanner:
         # The first seed of every option, then the second of every option, and so on.
         plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
         return TableCell(row, column, plans, claim, options)
+
+    def is_chosen(self, title: str) -> bool:
+        """Whether a row with this title matches `only`."""
+        return any(fnmatchcase(title, pattern) for pattern in self.only or "*")
 
     def points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
         """Every combination of the values that a recipe gives to varied statics."""
@@ -186,13 +193,20 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
     title = names[0] if len(names) == 1 else "recipes"
     names = names or tuple(cells.file.recipes)
     rows: list[tuple[TableRow, tuple[Setting, ...]]] = []
+    planners: dict[str, Planner] = {}
     for name in names:
-        planner = cells.planner(name)
+        recipe = cells.file.recipes.get(name)
+        planner = cells.planner(name) if recipe is None else cells.new_planner(recipe)
         if planner is None:
             return None
+        planners[name] = planner
         for point in cells.points(name, [static.path.text for static in planner.varied if static.path.text != "seed"]):
             shown = _title(point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
+    rows = [row for row in rows if cells.is_chosen(row[0].title)] or rows
+    names = [name for name in names if any(row.recipe == name for row, _ in rows)]
+    for name in names:
+        planners[name].check_paths()
     columns = _claimed_columns(cells, names)
     planned = [cells.cell(row, column, point, has_claims_of_rows=True) for row, point in rows for column in columns]
     sound = tuple(cell for cell in planned if cell is not None)

@@ -82,15 +82,17 @@ def plan_table(
     recipes: Sequence[str] = (),
     allow: Iterable[str | Path] = (),
     plugins: Iterable[str | Path] = (),
+    only: Sequence[str] = (),
 ) -> TablePlan:
     """The table of a file called `name`, or its first. If the file has no table, or `recipes` are given, the table has
     a row for each point that the recipes vary. `sets` override settings of every recipe; `seeds` replace those that
-    the recipes vary; `allow` and `plugins` as of `plan_recipe`.
+    the recipes vary; `allow` and `plugins` as of `plan_recipe`. If the titles of rows match `only`, as in `NDR*`, the
+    table has these rows alone.
 
     Raises:
         ProgramError: the file has mistakes, no such table, or no recipe.
         PluginError: a plugin cannot be read."""
-    return TablePlanner(sets or {}, seeds, allow, plugins).plan(path, name, recipes)
+    return TablePlanner(sets or {}, seeds, allow, plugins, only).plan(path, name, recipes)
 
 
 @dataclass
@@ -101,6 +103,7 @@ class TablePlanner:
     seeds: Sequence[int]
     allow: Iterable[str | Path]
     plugins: Iterable[str | Path] = ()
+    only: Sequence[str] = ()
     _model_graphs: ModelGraphs = field(default_factory=ModelGraphs, init=False, repr=False)
     _cells: dict[str | Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
 
@@ -133,7 +136,7 @@ class TablePlanner:
         if path not in self._cells:
             resolved, report = load_file(path, self.allow), DiagnosticLog()
             plugins, overrides = plugins_of(resolved, self.plugins), parse_overrides(self.sets)
-            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self._model_graphs)
+            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self._model_graphs, self.only)
             self._cells[path] = cells, report
         return self._cells[path]
 

@@ -96,7 +96,7 @@ class ResolvedRecipe:
         return {**statics, "seed": SEED}
 
     def parameter(self, path: str) -> tree.StaticParameter | None:
-        """The static of a dotted path, or the weight of an auxiliary loss; None for an unknown path."""
+        """The static of a dotted path, or one of a free name, as `weight_parameter` says; None for an unknown path."""
         return self.parameters.get(path) or weight_parameter(path)
 
     def evaluator(self) -> Evaluator:
@@ -221,10 +221,14 @@ def call_of(choice: tree.Choice) -> tree.Call:
     )
 
 
+RATES = "rates."
+"""What the statics begin with that give instances learning rates of their own."""
+
+
 def weight_parameter(path: str) -> tree.StaticParameter | None:
-    """Returns the static of a path such as `train.losses.balance`; None for a path of another form."""
+    """Returns the static of a path such as `train.losses.balance` or `train.rates.embed`; None for another path."""
     name = path.removeprefix("train.")
-    if name == path or not is_weight(name):
+    if name == path or not (is_weight(name) or (name.startswith(RATES) and name.removeprefix(RATES).isidentifier())):
         return None
     return tree.StaticParameter(name=name, kind="float", span=None)  # type: ignore[arg-type]  # no program declares it
 

@@ -1,7 +1,7 @@
 """The rules of a recipe's settings: what they need of its model, its task and each other, and which have no effect."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from archlang.elaborate.binding import Binding
@@ -12,7 +12,7 @@ from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern
-from archlang.plan.recipe import SEED, ResolvedRecipe, is_weight, weight_parameter
+from archlang.plan.recipe import RATES, SEED, ResolvedRecipe, is_weight
 from archlang.plan.trust import is_shipped
 from archlang.plan.variations import VariedStatic
 from archlang.resolve.mistakes import symbol_not_listed
@@ -32,7 +32,7 @@ def loss_names(graph: Graph) -> tuple[str, ...]:
 def check_claimed(paths: Iterable[Name], graph: Graph, model: str, report: Report) -> None:
     """Reports paths of claims that name the weight of an auxiliary loss that a model does not have."""
     for path in paths:
-        if weight_parameter(path.text) is not None:
+        if is_weight(path.text.removeprefix("train.")):
             require_loss(path.text.removeprefix(f"train.{LOSSES}"), path.span, graph, model, report)
 
 
@@ -57,6 +57,8 @@ class TrainSettings:
         for name, bound in self.train.statics.items():
             if is_weight(name):
                 self._require_loss(name.removeprefix(LOSSES), bound)
+            if name.startswith(RATES):
+                self._check_rate(name, bound)
         self._check_supervision()
         self._check_user_functions()
         if not is_shipped(self.optimizer):  # the `where` of the others lists their schedules
@@ -117,27 +119,34 @@ class TrainSettings:
         """Reports names of instances that a model does not have, and an optimizer of the user's own, which moves every
         weight."""
         bound = self._of(setting)
-        if not isinstance(bound.value, tuple) or not bound.value:
-            return
+        if isinstance(bound.value, tuple) and bound.value and self._may_leave_weights(setting, bound):
+            self._require_instances(setting, bound, _names(bound), *others)
+
+    def _check_rate(self, setting: str, bound: Bound) -> None:
+        if self._may_leave_weights(setting, bound):
+            self._require_instances(setting, bound, [setting.removeprefix(RATES)], "loaded")
+
+    def _may_leave_weights(self, setting: str, bound: Bound) -> bool:
         if not is_shipped(self.optimizer):
             self.report(mistakes.no_sign_sgd(self._span(bound), self.optimizer.name, setting))
-            return
-        self._require_instances(setting, bound, *others)
+        return is_shipped(self.optimizer)
 
     def _check_frozen(self) -> None:
         bound = self._of("frozen")
-        self._require_instances("frozen", bound, "loaded")
-        names = bound.value if isinstance(bound.value, tuple) else ()
-        if Symbol("loaded") in names and not self._of("weights").value:
-            self.report(mistakes.nothing_loaded(self._span(bound)))
+        self._require_instances("frozen", bound, _names(bound), "loaded")
 
-    def _require_instances(self, setting: str, bound: Bound, *others: str) -> None:
+    def _require_instances(self, setting: str, bound: Bound, chosen: Sequence[str], *others: str) -> None:
         """Reports names of instances that the model does not have. Paths, such as "stack.0", are not checked."""
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
-        for value in bound.value if isinstance(bound.value, tuple) else ():
-            if _name(value) not in (*names, *others) and "." not in _name(value):
-                mistake = mistakes.unknown_instance(self._span(bound), _name(value), self.model, setting, names)
-                self.report(mistake)
+        for name in chosen:
+            if name not in (*names, *others) and "." not in name:
+                self.report(mistakes.unknown_instance(self._span(bound), name, self.model, setting, names))
+        if "loaded" in chosen and "loaded" in others and not self._of("weights").value:
+            self.report(mistakes.nothing_loaded(self._span(bound)))
+
+
+def _names(bound: Bound) -> list[str]:
+    return [_name(value) for value in bound.value] if isinstance(bound.value, tuple) else []
 
 
 def _name(value: Value) -> str:

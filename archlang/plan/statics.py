@@ -30,7 +30,7 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
 
 
 def _declaration(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> Declaration | None:
-    """What a line names. An optimizer also has a static for the weight of each auxiliary loss that is given one."""
+    """What a line names. An optimizer also has statics for weights of losses and rates of instances."""
     declaration, choice = recipe.declarations[word], recipe.parts.choices.get(word)
     if declaration is None or choice is None or word != "train":
         return declaration

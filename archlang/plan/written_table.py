@@ -112,7 +112,9 @@ class WrittenTable:
 
     @cached_property
     def _parts(self) -> TableParts:
-        return read_table(self._table, self._report)
+        parts = read_table(self._table, self._report)
+        rows = tuple(row for row in parts.rows if self._cells.is_chosen(row.title))
+        return replace(parts, rows=rows or parts.rows)
 
     @property
     def _is_sound(self) -> bool:

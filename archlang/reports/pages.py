@@ -28,16 +28,13 @@ def render(template: str, **values: object) -> Markup:
     return Markup(_environment().get_template(template).render(values))
 
 
-def notebook_frame(page: str, height: int = 640) -> str:
-    """Returns a page in a frame, as a notebook shows it: its styles and scripts stay apart from those of the notebook.
-
-    Args:
-        height: Pixels."""
+def notebook_frame(page: str) -> str:
+    """Returns a page in a frame, as a notebook shows it: its styles and scripts stay apart from the notebook's."""
     from markupsafe import escape
 
     return (
         f'<iframe srcdoc="{escape(str(page))}" sandbox="allow-scripts allow-downloads" '
-        f'style="width: 100%; height: {height}px; border: 0"></iframe>'
+        'style="width: 100%; height: 640px; border: 0"></iframe>'
     )
 
 

@@ -18,8 +18,8 @@ from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
 from archlang.plan.plan import TableColumn, TableRow
 from archlang.reports.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.reports.run_results import TextTable
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
-from archlang.train.runs.progress import TextTable
 from archlang.train.runs.table import CellResult, TimeSpent
 
 

@@ -14,12 +14,12 @@ from archlang.plan.plan import TablePlan
 from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
 from archlang.reports.pages import PageError, notebook_frame, render
 from archlang.reports.result_table import ResultTable, terminal_table
+from archlang.reports.run_results import TextTable, bar_line, claim_table, result_notes, result_table
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import read_metrics, read_record, read_results
 from archlang.train.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.train.record.summaries import RunSummary, summarize
-from archlang.train.runs.progress import TextTable, bar_line, claim_table, result_notes, result_table
 from archlang.train.runs.table import TableRuns
 
 
@@ -57,7 +57,7 @@ class RunReport:
 
     @property
     def title(self) -> str:
-        return f"{self.run.recipe}: {self.run.model} on {self.run.task}, seed {self.run.seed}"
+        return "{recipe}: {model} on {task}, seed {seed}".format_map(self.run.facts)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -131,13 +131,11 @@ class RunReport:
 
     # Tables
 
-    def measured(self) -> TextTable:
-        """Returns the loss and the metrics of each split."""
-        return TextTable("Measured", [], []) if self.results is None else result_table(self.results)
-
-    def claimed(self) -> TextTable:
-        """Returns what papers claim beside what was measured."""
-        return claim_table(() if self.results is None else self.results.claims)
+    def tables(self) -> tuple[TextTable, TextTable]:
+        """Returns what was measured, and beside it what papers claim; without rows until the run has finished."""
+        if self.results is None:
+            return TextTable("Measured", [], []), claim_table(())
+        return result_table(self.results), claim_table(self.results.claims)
 
     def notes(self) -> list[str]:
         """Returns the lines of `result_notes`; then, if other software or another machine resumed the run, which."""
@@ -151,7 +149,7 @@ class RunReport:
 
         Raises:
             PageError: matplotlib is not installed."""
-        run = self.run
+        run, (measured, claimed) = self.run, self.tables()
         subtitle = run.state
         if self.results is not None:
             subtitle += f" at step {run.step}; the weights are those of step {self.results.best_step}"
@@ -159,9 +157,9 @@ class RunReport:
             "report.html",
             title=self.title,
             subtitle=subtitle,
-            measured=self.measured(),
+            measured=measured,
             sentences=self.notes(),
-            claimed=self.claimed(),
+            claimed=claimed,
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
         )
@@ -176,7 +174,7 @@ class RunReport:
     def terminal(self) -> RenderableType:
         """Returns the report for a terminal: tables, and bars in place of the charts by length or depth."""
         parts: list[RenderableType] = [Text(self.title, "bold"), Text(f"{self.run.state} at step {self.run.step}")]
-        parts += [table.terminal() for table in (self.measured(), self.claimed()) if table.rows]
+        parts += [table.terminal() for table in self.tables() if table.rows]
         parts += map(Text, self.notes())
         for chart in self.charts():
             if chart.marked:
@@ -229,24 +227,21 @@ class TableReport:
         )
         results: dict[str, list[Results]] = {row.title: [] for row in plan.rows}
         trained: dict[str, tuple[float, float]] = {}
-        read: set[Path] = set()
+        titles: dict[Path, str] = {}
         for cell in plan.cells:
             for run in cell.plans:
-                run_folder = runs.run_folder(run)
-                if run_folder in read:
+                titles.setdefault(runs.run_folder(run), cell.row.title)
+        for run_folder, title in titles.items():
+            try:
+                if (run_results := read_results(run_folder)) is None:
                     continue
-                read.add(run_folder)
-                try:
-                    run_results = read_results(run_folder)
-                    if run_results is None:
-                        continue
-                    of_training = read_record(run_folder, DATA, DataRecord).trained
-                except RunError:
-                    continue  # The table says which results are damaged.
-                results[cell.row.title].append(run_results)
-                for group, values in of_training.items():
-                    low, high = trained.get(group, (np.inf, -np.inf))
-                    trained[group] = (min([low, *values]), max([high, *values]))
+                of_training = read_record(run_folder, DATA, DataRecord).trained
+            except RunError:
+                continue  # The table says which results are damaged.
+            results[title].append(run_results)
+            for group, values in of_training.items():
+                low, high = trained.get(group, (np.inf, -np.inf))
+                trained[group] = (min([low, *values]), max([high, *values]))
         return TableReport(table, {title: tuple(of_row) for title, of_row in results.items()}, trained, folder)
 
     def charts(self) -> Iterator[Chart]:

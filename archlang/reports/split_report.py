@@ -12,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from archlang.errors.visible import visible
+from archlang.reports.run_results import bar_line
 from archlang.tasks.kit.split import Form, Integers, Ragged, Split
+from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import (
     Kind,
     Task,
@@ -23,7 +25,6 @@ from archlang.tasks.kit.task import (
     group_text,
     row_text,
 )
-from archlang.train.runs.progress import bar_line
 
 _MOST_BARS = 12
 # A group with more values is described by their number and range.
@@ -75,7 +76,8 @@ class SplitReport:
         groups: By group, how many items have each value.
         group_names: By group, the texts of its values, if they are names.
         measured_field: The field with the longest sequences, whose lengths `bars` count.
-        measured_unit: What these lengths count: `tokens`, or `rows` of numbers."""
+        measured_unit: What these lengths count: `tokens`, or `rows` of numbers.
+        stream: What the split is read from while a model trains, if it is not stored; the items are its first ones."""
 
     name: str
     items: int
@@ -87,6 +89,7 @@ class SplitReport:
     bars: tuple[HistogramBar, ...]
     examples: tuple[Example, ...]
     group_names: Mapping[str, Sequence[str]]
+    stream: str = ""
 
     @staticmethod
     def of(task: Task, name: str, split: Split, examples: int) -> SplitReport:
@@ -104,11 +107,13 @@ class SplitReport:
             histogram(split.inputs[measured_field].lengths),
             tuple(_example(task, split, index) for index in range(min(examples, len(split)))),
             group_names(task),
+            split.stream.source if isinstance(split, StreamPart) else "",
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         return {
             "items": self.items,
+            **({"stream": self.stream} if self.stream else {}),
             "in_distribution": self.in_distribution,
             "lengths": {name: lengths._asdict() for name, lengths in self.lengths.items()},
             "groups": {name: {group_text(self.group_names, name, value): count for value, count in counts.items()}
@@ -203,7 +208,8 @@ def terminal_report(title: str, splits: Sequence[SplitReport]) -> RenderableType
             for statistics in map(split.lengths.get, fields)
             if statistics
         ]
-        table.add_row(split.name, f"{split.items:,}", "as trained on" if split.in_distribution else "beyond", *lengths)
+        items = f"the first {split.items:,} of a stream" if split.stream else f"{split.items:,}"
+        table.add_row(split.name, items, "as trained on" if split.in_distribution else "beyond", *lengths)
     return Group(table, *(line for split in splits for line in _split_lines(split)))
 
 

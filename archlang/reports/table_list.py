@@ -8,7 +8,7 @@ from typing import Any
 
 from archlang.errors.names import plural
 from archlang.plan.plan import TablePlan
-from archlang.train.runs.required_data import missing_files, missing_user_files
+from archlang.plan.required_data import missing_files, missing_user_files
 
 Summary = Mapping[str, Any]  # Any: JSON
 

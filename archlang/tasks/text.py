@@ -23,8 +23,9 @@ from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import entry
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
+from archlang.tasks.kit.streams import Stream, open_stream
 from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
-from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source
 
 # The bytes of text on which a tokenizer is trained.
 _TRAINED_ON = 1 << 26
@@ -34,6 +35,7 @@ class Text(FileLanguageModel):
     length: int
     stride: int
     packed: bool
+    stream: int
     tokenizer: str
     begin_token: int
     end_token: int
@@ -46,6 +48,10 @@ class Text(FileLanguageModel):
 
     def files(self) -> tuple[str, ...]:
         return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
+
+    @property
+    def streamed_splits(self) -> tuple[str, ...]:  # type: ignore[override]  # other tasks have none
+        return SPLITS[:1] if self.stream else ()
 
     @cached_property
     def _tokenizer(self) -> str:
@@ -80,7 +86,7 @@ class Text(FileLanguageModel):
     @cached_property
     def _own_splits(self) -> tuple[str, ...]:
         # To name the splits, no tokenizer is trained.
-        return self._by_bytes._own_splits if self.by == "bpe" else super()._own_splits
+        return () if self.stream else self._by_bytes._own_splits if self.by == "bpe" else super()._own_splits
 
     @cached_property
     def _cut(self) -> Cut:
@@ -150,6 +156,23 @@ class Text(FileLanguageModel):
         for items in super().pieces(split, seed):
             yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
             first, last = first - len(items), last - len(items)
+
+    # A stream
+
+    def make(self, split: str, seed: int) -> Split:
+        return self._stream.part() if split in self.streamed_splits else super().make(split, seed)
+
+    @cached_property
+    def _stream(self) -> Stream:
+        return open_stream(self.name, self.path, self.text, self._encode_texts, self.stream)
+
+    def _encode_texts(self, texts: Sequence[str]) -> Split:
+        tokens = [np.asarray(self._cut(text), self.lexicon.dtype) for text in texts]
+        documents = Ragged.of_rows(tokens)
+        sizes = np.array([len(text.encode(errors="surrogatepass")) for text in texts])
+        source = Source(self.name, (), (), documents=True)
+        corpus = Corpus(source, (documents,), np.zeros(len(texts), np.int64), None, None, sizes, Ragged.of([]))
+        return self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
 
     # Windows
 

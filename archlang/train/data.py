@@ -289,9 +289,14 @@ class Sampler:
             yield items[start:stop]
             start = stop
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the next step begins an epoch."""
+        return self.position >= len(self._order)
+
     def next(self) -> np.ndarray:
         """Returns the items of the next step."""
-        if self.position >= len(self._order):
+        if self.has_ended:
             self.epoch += 1
             self.position = 0
             self._order = self._epoch(self.epoch)

@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate, product
 from math import ceil
+from pathlib import Path
 from typing import Literal
 
 from archlang.graph.decoding import decoding_state
@@ -14,6 +16,7 @@ from archlang.graph.summary import Summary, summarize, weights
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.make_task import is_own, unchecked_task
 from archlang.tasks.kit.task import DecodableTask
+from archlang.train.record.reading import weight_counts
 from archlang.train.refusals import refusal
 from archlang.types import Dim
 
@@ -63,7 +66,9 @@ def training_memory(
     all_weights = _NUMBER_BYTES * costs.unique
     at_test = 0 if plan.at_test is plan.graph else _NUMBER_BYTES * summarize(plan.at_test, 1).unique
     statics = plan.train.statics
-    moments = MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum")) + bool(statics.get("ema"))
+    trained = all_weights - _NUMBER_BYTES * _frozen(plan)
+    moments = MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum"))
+    average = all_weights * bool(statics.get("ema"))
     activations = 0
     if length is not None:
         kept = [costs.activations] if not remat else _kept(plan, costs)
@@ -71,17 +76,42 @@ def training_memory(
         activations = _NUMBER_BYTES * numbers * _samples_at_a_time(plan, length, devices)
     if not sharded or devices == 1:
         # Processes that share gradients copy them to buckets.
-        gradients = all_weights * (1 if devices == 1 else 2)
-        return Memory(all_weights + at_test, gradients, moments * all_weights, activations)
+        gradients = trained * (1 if devices == 1 else 2)
+        return Memory(all_weights + at_test, gradients, moments * trained + average, activations)
     units = _units(plan.graph, plan.graph.region, costs.nodes).values()
     root = all_weights - _NUMBER_BYTES * sum(own * copies for own, copies in units)
     largest = _NUMBER_BYTES * max((own for own, _ in units), default=0)
-    share = ceil(all_weights / devices)
+    share, trained_share = ceil(all_weights / devices), ceil(trained / devices)
     return Memory(
-        share + ceil(at_test / devices), share, moments * share, activations,
+        share + ceil(at_test / devices), trained_share, moments * trained_share + ceil(average / devices), activations,
         # With a step of a stack, the next one is gathered; the gradients of one are divided at a time.
         gathered=2 * root + 3 * largest, evaluation=(at_test or all_weights) if _writes_answers(plan) else 0,
     )  # fmt: skip
+
+
+def _frozen(plan: Plan) -> int:
+    """Returns how many weights training leaves alone: those that `frozen` names, and with `loaded` those of the same
+    size in the first checkpoint of `weights`; none of the latter if it cannot be read."""
+    names = plan.train.statics.get("frozen", ())
+    chosen = [str(name) for name in names] if isinstance(names, tuple) else []
+    if not chosen:
+        return 0
+    loaded: dict[str, int] = {}  # by the paths of instances
+    source = plan.train.statics.get("weights")
+    for name, count in (weight_counts(Path(str(source))) if "loaded" in chosen else {}).items():
+        for path in accumulate(name.split(".")[:-1], "{}.{}".format):
+            loaded[path] = loaded.get(path, 0) + count
+    graph = normalize(plan.graph)
+    copies = {each.path: each.count for node in graph.region.walk() if isinstance(each := node.operation, OwnWeights)}
+    total = 0
+    for path, instance in graph.instances.items():
+        count = instance.costs.parameters or 0
+        stacks = [path[: place - 1] for place, sign in enumerate(path) if sign == "*"]
+        for steps in product(*(range(copies[stack]) for stack in stacks)):
+            own = path.replace("*", "{}").format(*steps)
+            if loaded.get(own) == count or any(f".{name}." in f".{own}." for name in chosen):
+                total += count
+    return total
 
 
 def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: Remat = 0) -> dict[str, Memory]:

@@ -50,6 +50,15 @@ positions_halt_separately = RunError.wording(
 not_deep_on_devices = RunError.wording(
     "`supervise = deep` keeps the states of a whole batch, and several devices would share it", "use one device"
 )
+no_epochs = RunError.wording(
+    "nobody knows how many samples a stream has, so that `epochs` is no number of steps", "write `steps` in its place"
+)
+not_deep_on_streams = RunError.wording(
+    "`supervise = deep` keeps samples from step to step, and those of a stream are read once", "omit `stream`"
+)
+not_selected_on_streams = RunError.wording(
+    "weights cannot be selected on `train`, which is a stream and never measured", "select by a metric of `valid`"
+)
 no_stablemax = RunError.wording(
     "`loss = stablemax` is a loss of classes, and the answers of this task are sets or numbers",
     "delete the setting `loss`",

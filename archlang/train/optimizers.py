@@ -1,10 +1,11 @@
-"""The optimizers that `optimizers.arch` declares."""
+"""The optimizers that `optimizers.arch` declares, and their states from checkpoints."""
 
 import inspect
 import io
+import math
 import pickle
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,12 +15,13 @@ from torch.optim import Optimizer
 
 from archlang.errors.machine import needs_extra
 from archlang.plan.plan import BoundExtern
+from archlang.plan.recipe import RATES
 from archlang.plan.trust import is_shipped
-from archlang.plugins import NO_PLUGINS, Plugins
+from archlang.plugins import NO_PLUGINS, Plugins, failure_of
 from archlang.plugins.plugins import PluginFunction
 from archlang.train import mistakes
 from archlang.train.muon import MuonWithAdamW, OptimizerParts, hidden_matrices
-from archlang.train.record.divided import is_divided
+from archlang.train.record.divided import divided_like, is_divided
 from archlang.train.refusals import INSTANCES, instance_names
 from archlang.train.settings import Settings, is_setting, plain_value
 from archlang.types.statics import StaticValue
@@ -78,9 +80,10 @@ def make_optimizer(
     precision: str = "32",
     plugins: Plugins = NO_PLUGINS,
     named: Mapping[str, nn.Parameter] | None = None,
+    loaded: Collection[str] = (),
 ) -> Optimizer:
     """Constructs the optimizer of a recipe over all weights of a module that require gradients. `named` are its
-    weights by their names in the model, if these are others.
+    weights by their names in the model, if these are others. `loaded` are the names of those that the run began with.
 
     Uses torch's fused implementation where there is one, except with 16 bits: scaled gradients could not be clipped
     in it.
@@ -101,35 +104,62 @@ def make_optimizer(
     signed, fixed = weights_named(named, names), weights_named(named, undecayed)
     if "bias" in map(str, undecayed):
         fixed += [weight for path, weight in named.items() if path.rpartition(".")[2].startswith("bias")]
+    scales = _scales(train, named, set(loaded))
     if not signed:
-        return _shipped_optimizer(train, module, weights, fixed, precision)
+        return _shipped_optimizer(train, module, weights, fixed, scales, precision)
     _read_rows(module, signed)
     unsigned = _without(weights, signed)
     settings = Settings(train.statics)
     signs = SignSGD(signed, settings.sign_lr, settings.sign_decay, lr_scale=settings.sign_lr / settings.lr)
     return OptimizerParts(
-        [*([_shipped_optimizer(train, module, unsigned, fixed, precision)] if unsigned else ()), signs]
+        [*([_shipped_optimizer(train, module, unsigned, fixed, scales, precision)] if unsigned else ()), signs]
     )
 
 
+def _scales(train: BoundExtern, named: Mapping[str, nn.Parameter], loaded: Collection[str]) -> dict[int, float]:
+    """Returns by the identities of weights their own rates, as multiples of `lr`: those of the innermost instances."""
+    rates = {
+        name.removeprefix(RATES): value
+        for name, value in train.statics.items()
+        if name.startswith(RATES) and isinstance(value, float)
+    }
+    scales: dict[int, float] = {}
+    for path, weight in named.items():
+        words = ("loaded" if path in loaded else "", *path.split(".")[:-1])
+        for word in words:
+            if word in rates:
+                scales[id(weight)] = rates[word] / Settings(train.statics).lr
+    return scales
+
+
 def _shipped_optimizer(
-    train: BoundExtern, module: nn.Module, weights: list[nn.Parameter], undecayed: list[nn.Parameter], precision: str
+    train: BoundExtern,
+    module: nn.Module,
+    weights: list[nn.Parameter],
+    undecayed: list[nn.Parameter],
+    scales: Mapping[int, float],
+    precision: str,
 ) -> Optimizer:
     arguments = _torch_arguments(train.statics)
     module_name, _, class_name = train.python.partition(":")
     with needs_extra("optimizers"):
         optimizer_class = getattr(import_module(module_name), class_name)
-    decayed = _without(weights, undecayed)
+    fixed = set(map(id, undecayed))
+    alike: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for weight in weights:
+        alike.setdefault((scales.get(id(weight), 1.0), id(weight) in fixed), []).append(weight)
     groups: list[dict[str, Any]] = [  # Any: torch's options
-        {"params": decayed}, {"params": _without(weights, decayed), "weight_decay": 0.0},
+        {"params": alike[scale, is_fixed]} | ({"lr": scale * arguments["lr"], "lr_scale": scale} if scale != 1 else {})
+        | ({"weight_decay": 0.0} if is_fixed else {}) for scale, is_fixed in sorted(alike)
     ]  # fmt: skip
-    groups = [group for group in groups if group["params"]]
     if optimizer_class is MuonWithAdamW:
         parts = []
         for group in groups:
-            own = group.pop("params")
+            own, scale = group.pop("params"), group.pop("lr_scale", 1.0)
             matrices = _without(own, _without(own, hidden_matrices(module)))
             parts.append(MuonWithAdamW(matrices, _without(own, matrices), **{**arguments, **group}))
+            for part in parts[-1].param_groups if scale != 1 else ():
+                part["lr_scale"] = scale
         return parts[0] if len(parts) == 1 else OptimizerParts(parts)
     if "fused" in inspect.signature(optimizer_class).parameters:
         # torch divides no weights in its fused SGD.
@@ -207,3 +237,86 @@ def make_capturable(optimizer: Optimizer, device: torch.device, moves_first_beta
             first, second = group["betas"]
             moved = torch.tensor(first, dtype=torch.float32, device=device)
             group.update(betas=(moved, second), fused=False, foreach=False)
+
+
+# Their states
+
+# What optimizers count for all weights of a group: steps, and the weights of the average of a schedule-free one.
+_COUNTS = ("k", "weight_sum", "lr_max")
+
+
+def restore_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:  # Any: torch's own
+    """Restores what an optimizer keeps of its weights, and what it counts. Its options stay those of this process,
+    which may use other kernels.
+
+    Raises:
+        ValueError: the state is not one of this optimizer and its weights."""
+    current = optimizer.state_dict()
+    check_optimizer_state(optimizer, state.get("state"))
+    groups = [
+        group | _counts(group, state.get("param_groups"), index) for index, group in enumerate(current["param_groups"])
+    ]
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    moments = {
+        index: {name: divided_like(moment, weights[index]) for name, moment in stored.items()}
+        for index, stored in state["state"].items()
+    }
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def restore_own_optimizer_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:  # Any: torch's own
+    """Restores everything that an optimizer of the user's own has saved.
+
+    Raises:
+        PluginError: the user's class fails.
+        ValueError: the optimizer does not load it."""
+    try:
+        optimizer.load_state_dict(dict(state))
+    except Exception as error:  # whatever the user's class does
+        if (failure := failure_of(error)) is not None:
+            raise failure from error
+        raise ValueError(f"the optimizer does not load its state: {error}") from error
+
+
+def _counts(group: Mapping[str, object], stored: object, index: int) -> dict[str, object]:
+    names = [name for name in _COUNTS if name in group]
+    if not names:
+        return {}
+    stored_group = stored[index] if isinstance(stored, list) and index < len(stored) else None
+    counts = {name: stored_group.get(name) for name in names} if isinstance(stored_group, Mapping) else {}
+    for name in names:
+        value = counts.get(name)
+        if type(value) is not type(group[name]) or not math.isfinite(value):  # type: ignore[arg-type]  # a number
+            raise ValueError(f"`{name}` of the optimizer is {value}")
+    return counts
+
+
+def check_optimizer_state(optimizer: Optimizer, state: object) -> None:
+    """Checks the moments of each weight, by the index of the weight.
+
+    Raises:
+        ValueError: they are not those of the optimizer's weights, or not the same ones for all weights of a group."""
+    groups = [group["params"] for group in optimizer.param_groups]
+    weights = [(weight, number) for number, group in enumerate(groups) for weight in group]
+    if not isinstance(state, Mapping):
+        raise ValueError("the state of the optimizer is not a dictionary")
+    kept: dict[int, set[str]] = {}  # the names of the moments, by group
+    for index, moments in state.items():
+        if type(index) is not int or not 0 <= index < len(weights):
+            raise ValueError(f"the optimizer has {len(weights)} weights, and its state names another")
+        weight, group = weights[index]
+        if moments == {}:
+            continue  # A weight that has not been moved yet.
+        if not isinstance(moments, Mapping) or set(moments) != kept.setdefault(group, set(moments)):
+            raise ValueError(f"the optimizer does not keep the same of weight {index} as of others")
+        for name, moment in moments.items():
+            _check_moment(f"`{name}` of weight {index}", moment, weight.shape)
+
+
+def _check_moment(what: str, moment: object, shape: torch.Size) -> None:
+    if not isinstance(moment, Tensor) or not moment.is_floating_point():
+        raise ValueError(f"{what} is not a tensor of numbers")
+    if moment.shape not in (shape, ()):
+        raise ValueError(f"{what} has the shape {list(moment.shape)}, not {list(shape)}")
+    if not moment.dim() and not (bool(moment.isfinite()) and float(moment) >= 0):
+        raise ValueError(f"{what} is {float(moment)}")

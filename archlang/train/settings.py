@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from archlang.graph.operations import LOSSES
+from archlang.plan.recipe import RATES
 from archlang.plan.rules import EVALUATIONS, SHIPPED
 from archlang.plugins import Plugins
 from archlang.plugins.plugins import PluginFunction
@@ -44,10 +45,6 @@ class Settings:
         if name.startswith("_") or name not in self.statics:
             raise AttributeError(f"there is no setting {name!r}")
         return plain_value(self.statics[name])
-
-    def changed(self, **values: StaticValue) -> Settings:
-        """Returns the settings with other values."""
-        return replace(self, statics={**self.statics, **values})
 
     def with_functions(self, plugins: Plugins, task: str, metrics: Sequence[str]) -> Settings:
         """Returns the settings with the functions of plugins that `rate`, `loss` and `metrics` name, for a task with
@@ -168,7 +165,7 @@ def plain_value(value: StaticValue) -> object:
 def is_setting(name: str) -> bool:
     """Whether a static of an optimizer is a training setting; `lr` is of both."""
     names = (static.name for static in library.training_settings().signature.statics)
-    return name in ("lr", *names) or name.startswith(LOSSES)
+    return name in ("lr", *names) or name.startswith((LOSSES, RATES))
 
 
 def stablemax_entropy(logits: Float[Tensor, "*b k"], targets: Int[Tensor, " *b"]) -> Float[Tensor, " *b"]:

@@ -22,6 +22,7 @@ from archlang.backend.runtime.loops import drawn_loops
 from archlang.backend.runtime.stacking import stacked_models
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
+from archlang.tasks.kit.task import streamed_splits
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
 from archlang.train.record.mistakes import RunWarning
@@ -55,6 +56,8 @@ class StackedStep:
         first = runs[0]
         if first.settings.batch_of == "tokens":
             raise CannotStack("a batch is a number of tokens, so the seeds have batches of different sizes")
+        if streamed_splits(first.task):
+            raise CannotStack("each seed reads its own parts of a stream")
         if first.deep is not None:
             raise CannotStack("each seed carries the states of its own examples")
         if drawn_loops(first.module):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
@@ -17,13 +17,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
+from archlang.backend.attach import rematerialize_bodies
 from archlang.compile import build
+from archlang.errors import ArchlangError
 from archlang.graph.summary import summarize
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.tasks.kit.metrics import rank
 from archlang.tasks.kit.split import Split
+from archlang.tasks.kit.streams import Place, Stream, StreamPart
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
 from archlang.train.data import Batch, Data, Sampler
@@ -31,8 +33,7 @@ from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
 from archlang.train.memory import Remat, steps_together
-from archlang.train.optimizer_state import restore_optimizer_state, restore_own_optimizer_state
-from archlang.train.optimizers import make_optimizer
+from archlang.train.optimizers import make_optimizer, restore_optimizer_state, restore_own_optimizer_state
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import schemas
 from archlang.train.record.checkpoint import Checkpoints
@@ -58,21 +59,37 @@ FORWARD_AND_BACKWARD = 3
 _SECONDS_UNSAVED = 60.0
 
 
-class Watcher(Protocol):
-    """Shows the progress of a run. It is called for each logged step, and for other steps when it is `due`."""
+class Watcher:
+    """Is told how a run goes, and shows nothing of it; its subclasses do."""
+
+    def working(self, message: str) -> AbstractContextManager[object]:
+        """Inside, the run prepares or evaluates something."""
+        return nullcontext()
+
+    def note(self, text: str) -> None:
+        """Shows how the run begins."""
+
+    def running(self, total: int, done: int) -> AbstractContextManager[object]:
+        """Inside, a run trains that has done `done` of `total` steps."""
+        return nullcontext()
 
     def due(self) -> bool:
+        """Whether `step` is called for a step that is not logged."""
         return False
 
     def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
-        return
+        """Shows a step.
+
+        Args:
+            rate: Steps per second.
+            tokens: Tokens per second.
+            depth: The mean steps of halting loops."""
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
-        return
+        """Shows an evaluation, after `since_best` evaluations that have not improved the selecting metric."""
 
 
-class NoProgress(Watcher):
-    """Shows nothing."""
+SILENT = Watcher()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +149,7 @@ class Trainer:
         sharded: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
-        prepare: Callable[[Architecture], None] | None = None,
+        prepare: Callable[[Architecture], Collection[str]] | None = None,
     ) -> None:
         """Sets the seed, builds the models and the optimizer, and moves models and data to the device.
 
@@ -141,9 +158,9 @@ class Trainer:
             sharded: Divide the weights among the processes.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
-            prepare: Changes the new weights."""
+            prepare: Changes the new weights. Returns the names of those that it has loaded."""
         self.fabric, self.settings, self.task, self.splits = fabric, settings, task, splits
-        self.record, self._watcher = record, watcher
+        self.record, self.watcher = record, watcher
         self.rule = loss_rule(task)
         # Before the seed is set: evaluation must not change training.
         test_module: Architecture | None = None
@@ -151,13 +168,12 @@ class Trainer:
             test_module = shared.test_model if shared else build(plan.at_test, plan.plugins)
         fabric.seed_everything(plan.seed, verbose=False)
         self.module = build(plan.graph, plan.plugins)
-        if prepare is not None:
-            prepare(self.module)
+        loaded = () if prepare is None else prepare(self.module)
         self.is_sharded = sharded
         for model in (self.module, test_module) if sharded else ():
             if model is not None:
                 shard(model, fabric.device)
-        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins)
+        optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins, loaded=loaded)
         self.test_model: Architecture = test_module or self.module
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
@@ -171,10 +187,11 @@ class Trainer:
             if shared
             else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
         )
-        self.data = self._resident["train"]
+        # Of a stream, the part that is trained on.
+        self._part, self.data = splits["train"], self._resident["train"]
         longest = int(self.data.lengths.max(initial=1))
         if remat:
-            rematerialize_bodies(self.module, steps_together(plan, remat, longest))
+            rematerialize_bodies(self.module, self.module.program.code, steps_together(plan, remat, longest))
         self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
@@ -240,6 +257,31 @@ class Trainer:
         self._signals.append(total[1:])
         return total[0] / self.fabric.world_size
 
+    # Streams
+
+    def next_items(self) -> np.ndarray:
+        """Returns the items of the next step. Where a part of a stream ends, the next one becomes the training data.
+
+        Raises:
+            ArchlangError: the stream cannot be read on. A run of one process is saved before."""
+        if isinstance(part := self._part, StreamPart):
+            if self.sampler.has_ended:
+                try:
+                    part = self._read_part(part.stream, part.after)
+                except ArchlangError:
+                    if self.fabric.world_size == 1:
+                        self.stop()
+                    raise
+            if self.total - self.progress.step > len(self.sampler) - self.sampler.position:
+                part.stream.read_ahead(part.after)
+        return self.sampler.next()
+
+    def _read_part(self, stream: Stream, place: Place) -> StreamPart:
+        part = self._part = stream.part(place)
+        self.data = Data(part, self.fabric.device)
+        self.sampler.lengths = self.data.lengths
+        return part
+
     # Checkpoints
 
     def resume(self, step: int | None = None) -> bool:
@@ -290,6 +332,8 @@ class Trainer:
             self.fabric.strategy.precision.load_state_dict(state.precision)
         except (KeyError, TypeError, RuntimeError) as error:
             raise ValueError(f"the state of the precision: {error}") from error
+        if state.place is not None and isinstance(self._part, StreamPart):
+            self._read_part(self._part.stream, state.place)
         restore_random_state(state.random, self.fabric.device)
 
     def is_save_due(self) -> bool:
@@ -323,6 +367,7 @@ class Trainer:
             state = schemas.CheckpointState(
                 **states,
                 precision=self.fabric.strategy.precision.state_dict(),
+                place=self._part.place if isinstance(self._part, StreamPart) else None,
                 epoch=self.sampler.epoch,
                 position=self.sampler.position,
                 micro=self.micro,
@@ -369,9 +414,9 @@ class Trainer:
             if self._leads:
                 self._log(step, loss, norm, rate, speeds)
             self._seconds, self.data_seconds, self._done = 0.0, 0.0, np.zeros(4)
-        elif self._watcher.due():
+        elif self.watcher.due():
             self._check_losses()
-            self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
+            self.watcher.step(step, self.total, float(loss), speeds[0], speeds[2], self._depth())
 
     def _log(self, step: int, loss: Tensor, norm: Tensor | None, rate: float, speeds: np.ndarray) -> None:
         """Logs a step: to `metrics.jsonl` what the seed determines, to `timings.jsonl` the rest."""
@@ -396,7 +441,7 @@ class Trainer:
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
-        self._watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
+        self.watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
 
     def batch(self, items: np.ndarray) -> Batch:
         """Returns a batch of the training data, and counts the time that this takes."""
@@ -457,7 +502,7 @@ class Trainer:
                 schemas.TIMINGS, schemas.EvaluationTiming(step=step, split=score.split, seconds=split_seconds)
             )
             self.record.scalars(step, {f"{score.split}/{name}": value for name, value in values.items()})
-        self._watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
+        self.watcher.scored(step, scores[0], self._evaluations_since_best() if self.settings.patience else 0)
 
     def score(self, split: str, stop: Stop, written: int = 0) -> Score:
         """Evaluates a split with the weights that the module holds, which write `written` of its answers.
@@ -566,7 +611,7 @@ def _stop_live(trainers: Sequence[Trainer]) -> None:
 def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
     begun = time.perf_counter()
     # Also of runs that have ended: a stacked step computes all of its runs.
-    items = [trainer.sampler.next() for trainer in trainers]
+    items = [trainer.next_items() for trainer in trainers]
     for trainer in trainers:
         trainer.data_seconds += time.perf_counter() - begun
     try:

@@ -69,6 +69,11 @@ def test_a_module_takes_the_batches_of_its_recipe(tmp_path: Path) -> None:
         (TINY, {"split": "best"}, "parity has no split `best`"),
         (TINY, {"batch": 0}, "batch = 0 is out of bounds for parity"),
         (TINY, {"seed": -1}, "seed = -1 is out of bounds for parity"),
+        (
+            'text[path = "a.jsonl", valid = "b.jsonl", stream = 9]',
+            {},
+            "`train` of `text` is a stream, of which `loader`",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named(task: str, options: dict[str, object], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import pytest
 import torch
@@ -101,25 +102,22 @@ def slow_unit(block: PointerUnit, middle: bool, causal: bool = False) -> Callabl
 
 
 @pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("pointers", [1, 3])
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (4, {"pointers": 1}), (4, {"pointers": 3}), (5, {"pointers": 3, "causal": True}),
+        (5, {"pointers": 3, "causal": True, "restart": True}),
+    ],
+)  # fmt: skip
 @each_mask
-def test_pointers_walk_over_the_addresses_of_their_sample(form: str, pointers: int, mask: Tensor | None) -> None:
-    block = unit(pointers=pointers, form=form)
-    a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
-    inputs = torch.randn(3, 4, 3, dtype=torch.float64)
-    agree(block, slow_unit(block, form == "paper"), a, inputs, mask_n=mask, mask_t=None)
-
-
-@pytest.mark.parametrize("form", ["code", "paper"])
-@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
-@each_mask
-def test_pointers_walk_over_the_written_slots_of_a_growing_memory(
-    form: str, restart: bool, mask: Tensor | None
+def test_pointers_walk_over_the_addresses_of_their_sample_or_what_was_written(
+    form: str, steps: int, options: dict[str, Any], mask: Tensor | None
 ) -> None:
-    block = unit(pointers=3, form=form, causal=True, restart=restart)
+    block = unit(form=form, **options)
     a = torch.rand(3, 5, 4, dtype=torch.float64).round() + 0.1
-    inputs = torch.randn(3, 5, 3, dtype=torch.float64)
-    agree(block, slow_unit(block, form == "paper", causal=True), a, inputs, mask_n=mask, mask_t=None)
+    inputs = torch.randn(3, steps, 3, dtype=torch.float64)
+    slow = slow_unit(block, form == "paper", causal=options.get("causal", False))
+    agree(block, slow, a, inputs, mask_n=mask, mask_t=None)
 
 
 def test_only_a_scrambled_walk_depends_on_the_other_samples() -> None:

@@ -161,15 +161,15 @@ def test_line_endings_become_line_feeds(archlang: Command, folder: Path, line_en
     assert (folder / "good.arch").read_bytes() == text.encode()
 
 
-def test_the_standard_input_is_formatted_to_the_standard_output(archlang: Command) -> None:
-    result = archlang("fmt", "-", stdin=UGLY.encode())
-    assert (result.code, result.out, result.err) == (0, PRETTY, "")
-
-
-def test_the_standard_input_can_be_checked(archlang: Command) -> None:
-    result = archlang("fmt", "-", "--check", stdin=UGLY.encode())
-    assert (result.code, result.out) == (1, "would format <stdin>\n")
-    assert archlang("fmt", "-", "--check", stdin=GOOD.encode()).code == 0
+@pytest.mark.parametrize(
+    ("text", "option", "expected"),
+    [(UGLY, (), (0, PRETTY)), (UGLY, ("--check",), (1, "would format <stdin>\n")), (GOOD, ("--check",), (0, ""))],
+)
+def test_the_standard_input_is_formatted_or_checked(
+    text: str, option: tuple[str, ...], expected: tuple[int, str], archlang: Command
+) -> None:
+    result = archlang("fmt", "-", *option, stdin=text.encode())
+    assert (result.code, result.out) == expected
 
 
 def test_a_link_remains_a_link(archlang: Command, folder: Path) -> None:
@@ -201,11 +201,8 @@ def test_a_byte_order_mark_stays(archlang: Command, folder: Path) -> None:
     (folder / "ugly.arch").write_text(UGLY, "utf-8-sig")
     assert archlang("fmt", "ugly.arch").code == 0
     assert (folder / "ugly.arch").read_bytes() == PRETTY.encode("utf-8-sig")
-    assert archlang("fmt", "--check", "ugly.arch").code == 0
-
-
-def test_a_byte_order_mark_of_standard_input_stays(archlang: Command) -> None:
     for program in (UGLY, PRETTY):
         result = archlang("fmt", "-", stdin=program.encode("utf-8-sig"))
         assert (result.code, result.out, result.err) == (0, f"\ufeff{PRETTY}", "")
-    assert archlang("fmt", "-", "--check", stdin=PRETTY.encode("utf-8-sig")).code == 0
+    for place, read in (("ugly.arch", b""), ("-", PRETTY.encode("utf-8-sig"))):
+        assert archlang("fmt", "--check", place, stdin=read).code == 0

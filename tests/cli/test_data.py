@@ -145,6 +145,18 @@ def test_show_prints_the_same_as_json(archlang: Command) -> None:
     assert len(test["examples"]) == 1
 
 
+def test_show_says_which_items_of_a_stream_are_the_first(archlang: Command, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text('{"text": "so much depends"}\n' * 30)
+    task = f'text[path = "{tmp_path}/a.jsonl", valid = "{tmp_path}/b.jsonl", stream = 100]'
+    result = archlang("data", "show", task)
+    assert (result.code, result.err) == (0, "")
+    assert "the first 30 of a stream" in result.out
+    splits = json.loads(archlang("data", "show", task, "--json").out)["splits"]
+    assert splits["train"]["stream"].startswith("1 file, ")
+    assert "stream" not in splits["valid"]
+
+
 def test_show_underlines_an_error_in_a_task(archlang: Command) -> None:
     result = archlang("data", "show", "scan[splitt = length]")
     assert result.code == 1

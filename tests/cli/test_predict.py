@@ -105,8 +105,10 @@ def test_a_vocabulary_of_another_model_is_refused(change: dict[str, object], arc
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run"], 2, "give inputs by --input or by --file, and none are given"),
-        (["run", "--input", "10", "--file", "-"], 2, "give inputs by --input or by --file, not both"),
+        (["run"], 2, "give inputs by --input, --file or --prompt, and none are given"),
+        (["run", "--input", "10", "--file", "-"], 2, "give inputs by --input, --file or --prompt, not by several"),
+        (["run", "--prompt", "10", "--json"], 2, "--prompt prints one text"),
+        (["run", "--prompt", "10"], 1, "the model predicts no next tokens of a text"),
         (["run", "--input", "10", "--batch", "0"], 2, "--batch"),
         (["run", "--input", "10", "--input", "q"], 1, "--input 2: `q` is not a token of the task"),
         (["run", "--file", "in.txt"], 1, "in.txt:2: `q` is not a token of the task"),

@@ -78,6 +78,26 @@ def test_no_run_shows_missing_runs(archlang: Command, folder: Path) -> None:
     assert not (folder / "runs").exists()
 
 
+def test_only_the_chosen_rows_need_the_statics_that_are_set(archlang: Command, folder: Path) -> None:
+    other = "model Other(x: tokens[n]) -> logits[classes] { return embed[8](x) |> mean |> linear[classes] }\n"
+    recipe = PROGRAM[PROGRAM.index("recipe tiny") : PROGRAM.index("\n    claim")].replace("tiny", "other") + "\n}\n"
+    recipe = re.sub(r"model .*", "model Other", recipe)
+    written = PROGRAM.replace('row    "DNC" absent "there is no such block"', 'row "Other" other')
+    for program, name in ((written, "Tin*"), (PROGRAM[: PROGRAM.index("table small")], "tiny")):
+        (folder / "tiny.arch").write_text(other + recipe + program)
+        assert table(archlang, "--no-run", "--only", name, "--set", "model.d=16").code == 0
+        for only in (("--only", "[Oo]ther"), ()):
+            result = table(archlang, "--no-run", "--set", "model.d=16", *only)
+            assert (result.code, "model.d" in result.err) == (1, True)
+        assert "unknown row Nobody" in table(archlang, "--no-run", "--only", "Nobody").err
+
+
+def test_stopped_runs_are_not_counted_as_ended(archlang: Command, folder: Path) -> None:
+    result = table(archlang, "--for", "0s")
+    assert "of 2 in" not in result.out
+    assert "stopped; rerun the command to resume" in result.out
+
+
 def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, folder: Path) -> None:
     result = table(archlang, "--dry-run", "--seeds", "3", "--together")
     assert "6 runs to train and 0 done" in result.out

@@ -78,10 +78,13 @@ def test_an_intact_file_is_not_fetched_again(server: Served) -> None:
     assert len(server.asked) == 1
 
 
-def test_a_damaged_file_is_fetched_again(server: Served, folder: Path) -> None:
+@pytest.mark.parametrize(("name", "content"), [("text", CONTENT[:-1]), (".text.part", CONTENT)])
+def test_a_damaged_file_is_fetched_again_and_a_complete_partial_one_is_used(
+    name: str, content: bytes, server: Served, folder: Path
+) -> None:
     (folder / "words").mkdir(parents=True)
-    (folder / "words" / "text").write_bytes(CONTENT[:-1])
-    place, _ = fetch(server.file("text", DIGEST))
+    (folder / "words" / name).write_bytes(content)
+    place, _ = fetch(server.file("text", DIGEST), sleep=at_once)
     assert place.read_bytes() == CONTENT
 
 
@@ -113,13 +116,6 @@ def test_the_next_command_resumes_an_interrupted_download(server: Served, folder
 def test_a_server_without_ranges_sends_everything_again(server: Served) -> None:
     server.cuts, server.ranges = [CHUNK], False
     place, _ = fetch(server.file("text", DIGEST, len(CONTENT)), sleep=at_once)
-    assert place.read_bytes() == CONTENT
-
-
-def test_a_complete_partial_download_is_used(server: Served, folder: Path) -> None:
-    (folder / "words").mkdir(parents=True)
-    (folder / "words" / ".text.part").write_bytes(CONTENT)
-    place, _ = fetch(server.file("text", DIGEST), sleep=at_once)
     assert place.read_bytes() == CONTENT
 
 

@@ -22,11 +22,8 @@ def test_the_type_of_pointers_names_the_slots_that_they_point_to() -> None:
     assert errors("return w", "pointer[t, n, 3]") == [("E0404", "return w")]
 
 
-def test_pointers_of_another_memory_are_rejected() -> None:
+def test_addresses_and_pointers_of_another_memory_are_rejected() -> None:
     assert errors("return dereference(w, s)", "seq[t, 2 * e]") == [("E0401", "s")]
-
-
-def test_addresses_are_no_pointers() -> None:
     assert errors("return dereference(a, m)", "seq[n, d]") == [("E0402", "a")]
 
 

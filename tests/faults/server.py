@@ -45,7 +45,7 @@ def _import_everything() -> None:
     import archlang.cli.main
     import archlang.reports
     import archlang.reports.inspection
-    import archlang.train.runs.progress
+    import archlang.reports.run_results
     import archlang.train.runs.table
     import archlang.train.runs.training  # noqa: F401
 

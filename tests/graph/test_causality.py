@@ -40,12 +40,9 @@ CAUSAL = {
     "the first position of a chunk": "y = scan c in chunks[4](h) { emit gru[d](c, first(c)) }\nreturn linear[vocab](y)",
     "the first position of the sequence in a chunk": "s = first(h)\ny = scan c in chunks[4](h) { emit gru[d](c, s) }\n"
     "return linear[vocab](y)",
-    "a vector of the first position": "return linear[vocab](h * first(h) + linear[1](h))",
     "a vector of the chunks before": "m = mean(learned[2, d]())\n"
     "y = scan c in chunks[4](h) carry m { e = c + m\nm <- m + mean(c)\nemit e }\nreturn linear[vocab](y)",
     "the first positions, read causally": "return linear[vocab](attention[2, causal = true](h, slice[0, 3](h)))",
-    "sums over the keys so far": "s = cumulative_sum_keys(sigmoid(scores(h, h)))\n"
-    "return linear[vocab](h * sum_keys[causal = true](s))",
     "exclusive sums over the keys so far": "s = cumulative_sum_keys[exclusive = true](sigmoid(scores(h, h)))\n"
     "return linear[vocab](weigh[causal = true](lower_triangle(s), h))",
     "sums over the keys from the query back": "s = lower_triangle(sigmoid(scores(h, h)))\n"
@@ -54,14 +51,9 @@ CAUSAL = {
     "return linear[vocab](y)",
     "all positions before a position": "y = scan v after b in h { emit v + mean(attention[1](b)) }\n"
     "return linear[vocab](y)",
-    "a state that grows by each position": "m = constant[0, d]()\n"
-    "y = scan v in h carry m growing { e = v + mean(attention[1](m))\nm <- append(m, expand(e))\nemit e }\n"
-    "return linear[vocab](y)",
     "a state that grows by each chunk, and is read before that": "m = learned[2, d]()\n"
     "y = scan c in chunks[4](h) carry m growing { e = c + attention[1](c, m)\nm <- append(norm(m), e)\nemit e }\n"
     "return linear[vocab](y)",
-    "a scan over positions": "s = mean(learned[1, d]())\n"
-    "y = scan v in h carry s { s <- tanh(v + linear[d](s))\nemit s }\nreturn linear[vocab](y)",
     "a scan over the positions of a chunk": "m = learned[2, d]()\ny = scan c in chunks[4](h) carry m {\n"
     "s = mean(m)\nz = scan v in c carry s { s <- tanh(v + s)\nemit s }\nm <- m + attention[1](m, z)\nemit z }\n"
     "return linear[vocab](y)",
@@ -167,10 +159,6 @@ LEAKING = {
         "return linear[vocab](y)",
         "attention",
     ),
-    "the positions before the chunks of a reverse": (
-        "y = scan c after b[2] in chunks[4](reverse(h)) { emit 0 * c + mean(b) }\nreturn linear[vocab](y)",
-        "reverse",
-    ),
     "the chunk beside the positions before it": (
         "y = scan c after b[2] in chunks[4](h) { emit attention[1](c, append(b, c)) }\nreturn linear[vocab](y)",
         "attention",
@@ -190,11 +178,6 @@ LEAKING = {
         "return linear[vocab](h + attention[1, causal = true](h, m))",
         "m",
     ),
-    "a memory after the last chunk": (
-        "m = learned[2, d]()\ny = scan c in chunks[3](h) carry m { m <- m + attention[1](m, c)\nemit c }\n"
-        "return linear[vocab](y + attention[1](h, m))",
-        "scan",
-    ),
     "a loop of no steps on the way": (
         "a = h + attention[2](h)\nrepeat 0 { a <- norm(a) }\nreturn linear[vocab](a)",
         "attention",
@@ -211,13 +194,10 @@ LEAKING = {
         "x -> interleave -> gather",
     ),
     "a convolution of positions around": ("return linear[vocab](convolve[d, width = 3](h))", "x -> convolve"),
-    "all patches": ("return linear[vocab](h + attention[1](h, every[2](h)))", "attention"),
-    "the first of the patches": ("return linear[vocab](h * first(every[2](h)))", "first"),
     "a chunk of patches": (
         "y = scan c in chunks[2](every[2](h)) { emit attention[1](c) }\nreturn linear[vocab](hold[2](y, h))",
         "attention",
     ),
-    "a reverse of patches": ("return linear[vocab](hold[2](reverse(every[2](h)), h))", "reverse"),
     "the patches of a reverse": ("return linear[vocab](reverse(hold[2](every[2](reverse(h)), h)))", "reverse"),
     "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
     "a reverse of a reverse in between": (
@@ -259,11 +239,6 @@ LEAKING = {
         "softmax_keys",
     ),
     "full attention": ("a = h + attention[2](norm(h))\nreturn linear[vocab](a)", "attention"),
-    "one loop of many": (
-        "repeat 2 { h <- h + attention[2, causal = true](h) }\nstack 2 { h <- h + attention[2](h) }\n"
-        "return linear[vocab](h)",
-        "attention",
-    ),
     "halting on the whole inside of a loop": (
         "repeat 2 { repeat 3 halting h by global_halt { h <- norm(h) }\nh <- norm(h + linear[d](h)) }\n"
         "return linear[vocab](h)",
@@ -293,19 +268,9 @@ LEAKING = {
         "global_halt",
     ),
     "attention to the nearest": ("return linear[vocab](geometric_attention[2](h))", "geometric_attention"),
-    "attention with places in full": ("return linear[vocab](attention[2, position = xpos](h))", "attention"),
-    "halting on the whole": (
-        "repeat 3 halting h by global_halt { h <- norm(h) }\nreturn linear[vocab](h)",
-        "global_halt",
-    ),
     "memory read after it moves": (
         "m = learned[4, d]()\ny = scan c in chunks[4](h) carry m {\n"
         "m <- m + attention[2](m, c)\nemit c + attention[2](c, m) }\nreturn linear[vocab](y)",
-        "attention",
-    ),
-    "memory that starts from the whole": (
-        "m = attention[2](learned[4, d](), h)\ny = scan c in chunks[4](h) carry m {\n"
-        "a = c + attention[2](c, m)\nm <- m + attention[2](m, a)\nemit a }\nreturn linear[vocab](y)",
         "attention",
     ),
     "the whole sequence read at a position": (
@@ -317,10 +282,6 @@ LEAKING = {
         "s = mean(learned[1, d]())\ny = scan v in h carry s { s <- tanh(v + s)\nemit s }\n"
         "return linear[vocab](gru[d](y, s))",
         "scan",
-    ),
-    "the whole sequence read inside a chunk": (
-        "y = scan c in chunks[4](h) { emit c + attention[2](c, h) }\nreturn linear[vocab](y)",
-        "attention",
     ),
     "weights of experts": (
         "y = experts v in h by softmax_positions(linear[3](h)) { emit v }\nreturn linear[vocab](y)",

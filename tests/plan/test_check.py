@@ -136,7 +136,6 @@ recipe good { task ctl model m[d = 4] train adamw[steps = 1] vary model.d in [8,
 """
 BEST = 'table best { row "A" c best of model.d column "B" test.accuracy }\n'
 ONE_MISTAKE = {
-    "a base that is no recipe": (f"recipe c from aaa {{ vary model.k in [1, 2] }}\n{BEST}", "E0604"),
     "a base that is no recipe, with statics": (f"recipe c from aaa {{ model m[k = 9] }}\n{BEST}", "E0604"),
     "a recipe based on itself": (
         f'recipe c from c {{ model m[k = 3] claim test.accuracy = 1 from "x" }}\n{BEST}',
@@ -154,27 +153,10 @@ ONE_MISTAKE = {
         f"recipe c {{ task ctl model none train adamw[steps = 1] vary model.d in [1] }}\n{BEST}",
         "E0214",
     ),
-    "an unknown static that is varied": (f"recipe c from good {{ vary model.dd in [8, 16] }}\n{BEST}", "E0312"),
     "a recipe whose name follows a sign": (f"recipe = c from good {{ test model.k = 3 }}\n{BEST}", "E0101"),
-    "a recipe without a name": (f"recipe from good {{ test model.k = 3 }}\n{BEST}", "E0101"),
     "a misspelt word of a recipe": (f"recipes c from good {{\n    test model.k = 3\n}}\n{BEST}", "E0101"),
-    "a misspelt word of a table": (
-        'tables first {\n    row "A" good\n    column "B" test.accuracy at model.k = 1\n}\n'
-        'table second { row "A" good column "B" average of first }',
-        "E0101",
-    ),
-    "a table whose name follows a sign": (
-        'table = first { row "A" good column "B" test.accuracy }\n'
-        'table second { row "A" good column "B" average of first }',
-        "E0101",
-    ),
     "a recipe without a brace": (
         "recipe c from good\n    model m\n    train adamw[steps = 1]\n    test model.k = 3\n}\n" + BEST,
-        "E0101",
-    ),
-    "a table without a brace": (
-        'table first\n    row "A" good\n    column "B" test.accuracy\n}\n'
-        'table second { row "A" good column "B" average of first }',
         "E0101",
     ),
     "a line without a bracket": (f"recipe c from good {{\n    vary model.k in 1, 2]\n}}\n{BEST}", "E0101"),
@@ -248,13 +230,10 @@ EXACTLY = {
         [("E0101", 5), ("E0604", 6)],
     ),
     "a carried state that is bound again": (SCAN.replace("…", "m = m + c"), [("E0205", 4)]),
-    "a carried state that is bound to another value": (SCAN.replace("…", "m = c"), [("E0205", 4)]),
     "a halting state that is bound again": (
         HEAD + "repeat 3 halting h by global_halt[0.9] {\n h = norm(h)\n }\n return h\n}\n", [("E0205", 3)]
     ),
     "a sign in a line": (SIGN.replace("…", "model = small"), [("E0101", 3), ("E0202", 7)]),
-    "a colon in a line": (SIGN.replace("…", "model: small"), [("E0101", 3), ("E0202", 7)]),
-    "brackets in a line": (SIGN.replace("…", "model [small]"), [("E0101", 3), ("E0202", 7)]),
     "a sign in each line": (
         "recipe r {\n    task = ctl\n    model = small\n    train = adamw[steps = 3]\n}\n",
         [("E0101", line) for line in (2, 3, 4)],

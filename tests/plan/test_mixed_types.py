@@ -10,7 +10,11 @@ from tests.semantics.generator import program
 from tests.semantics.mutations import mutated
 
 
-def check_mixed(seed: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [*((seed, 20) for seed in range(5)), *(pytest.param(seed, 400, marks=pytest.mark.slow) for seed in range(5, 15))],
+)
+def test_every_mixture_of_types_is_answered(seed: int, count: int) -> None:
     chance = random.Random(seed)
     for _ in range(count):
         text = program(chance.randrange(10_000))
@@ -19,14 +23,3 @@ def check_mixed(seed: int, count: int) -> None:
         mistakes = check_text(text, "mixed.arch")
         edited = apply_edits(text, [edit for mistake in mistakes for edit in mistake.edits])
         check_text(edited, "mixed.arch")
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_every_mixture_of_types_is_answered(seed: int) -> None:
-    check_mixed(seed, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5, 15))
-def test_each_of_many_mixtures_is_answered(seed: int) -> None:
-    check_mixed(seed, 400)

@@ -206,23 +206,33 @@ def test_a_cell_without_a_sound_plan_is_reported_before_any_run(file: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("path", "remedy"),
+    ("place", "path", "remedy"),
     [
-        ("seeds", "did you mean `seed`?"),
-        ("sed", "did you mean `seed`?"),
-        ("d", "did you mean `model.d`?"),
-        ("steps", "did you mean `model.steps` or `train.steps`?"),
-        ("modl.d", "did you mean `model.d`?"),
-        ("model.stesp", "did you mean `model.steps`?"),
-        ("model.width", "write a static of `model`: `model.d`, `model.steps`"),
-        ("modl.width", "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
-        ("foo", "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
-        ("test.length", "move it to the columns"),
+        ("row", "seeds", "did you mean `seed`?"),
+        ("row", "sed", "did you mean `seed`?"),
+        ("row", "d", "did you mean `model.d`?"),
+        ("row", "steps", "did you mean `model.steps` or `train.steps`?"),
+        ("row", "modl.d", "did you mean `model.d`?"),
+        ("row", "model.stesp", "did you mean `model.steps`?"),
+        ("row", "model.width", "write a static of `model`: `model.d`, `model.steps`"),
+        ("row", "modl.width", "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
+        ("row", "foo", "write `seed`, or `task.`, `model.` or `train.` and the name of a static"),
+        ("row", "test.length", "move it to the columns"),
+        ("column", "seeds", "did you mean `seed`?"),
+        ("column", "d", "did you mean `model.d`?"),
+        ("column", "modl.d", "did you mean `model.d`?"),
+        ("column", "length", "did you mean `test.length`?"),
+        ("column", "test.lenght", "did you mean `test.length`?"),
+        ("column", "valid.words", "write one of its groups, such as `test.length`"),
+        ("column", "foo", "write one of its groups, such as `test.length`"),
     ],
 )
-def test_a_setting_of_a_row_that_is_no_static_has_the_likeliest_remedy(file: Path, path: str, remedy: str) -> None:
-    table = f'table t {{\n row "a" small at {path} = 9\n column "b" test.accuracy\n}}\n'
-    (mistake,) = check(written(file, MODEL + table))
+def test_an_unknown_setting_of_a_row_or_column_has_the_likeliest_remedy(
+    file: Path, place: str, path: str, remedy: str
+) -> None:
+    parts = {"row": 'row "a" small', "column": 'column "b" test.accuracy'}
+    parts[place] += f" at {path} = 9"
+    (mistake,) = check(written(file, f"{MODEL}table t {{\n {parts['row']}\n {parts['column']}\n}}\n"))
     assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
 
 
@@ -360,24 +370,6 @@ def test_a_mistake_in_the_claims_of_a_row_is_answered_as_a_row_is_written(file: 
     (mistake,) = check(written(file, f'{MODEL}table t {{ row "a" small claims {claims} column "c" test.accuracy }}'))
     expected = "write `claims 0.84 ± 0.01, …`, a number for each column, and `-` for a cell without one"
     assert (mistake.code, mistake.remedy) == ("E0606", expected)
-
-
-@pytest.mark.parametrize(
-    ("path", "remedy"),
-    [
-        ("seeds", "did you mean `seed`?"),
-        ("d", "did you mean `model.d`?"),
-        ("modl.d", "did you mean `model.d`?"),
-        ("length", "did you mean `test.length`?"),
-        ("test.lenght", "did you mean `test.length`?"),
-        ("valid.words", "write one of its groups, such as `test.length`"),
-        ("foo", "write one of its groups, such as `test.length`"),
-    ],
-)
-def test_a_setting_of_a_column_that_is_no_group_has_the_likeliest_remedy(file: Path, path: str, remedy: str) -> None:
-    table = f'table t {{\n row "a" small\n column "b" test.accuracy at {path} = 9\n}}\n'
-    (mistake,) = check(written(file, MODEL + table))
-    assert (mistake.code, mistake.span.text, mistake.remedy) == ("E0312", path, remedy)
 
 
 AVERAGED = """

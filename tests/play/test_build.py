@@ -73,19 +73,13 @@ def test_another_package_than_expected_is_refused_and_nothing_written(fetched: l
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_folder_with_other_files_is_refused(fetched: list[bytes], tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "index.html").write_text("mine")
-    with pytest.raises(PlayError, match="holds other files"):
+@pytest.mark.parametrize(("name", "reason"), [("site/index.html", "holds other files"), ("site", "is no folder")])
+def test_a_place_with_other_files_is_refused(name: str, reason: str, fetched: list[bytes], tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(PlayError, match=reason):
         builder.build(tmp_path / "site")
-    assert (tmp_path / "site" / "index.html").read_text() == "mine"
-
-
-def test_a_file_in_place_of_the_folder_is_refused(fetched: list[bytes], tmp_path: Path) -> None:
-    (tmp_path / "site").write_text("mine")
-    with pytest.raises(PlayError, match="is no folder"):
-        builder.build(tmp_path / "site")
-    assert (tmp_path / "site").read_text() == "mine"
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_missing_npm_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

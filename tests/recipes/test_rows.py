@@ -16,7 +16,7 @@ from archlang.syntax.tree import Row, Table
 from archlang.train.runs import training
 from archlang.train.runs.points import folder_name
 from archlang.train.runs.table import FinishedRun
-from archlang.train.trainer import NoProgress
+from archlang.train.trainer import Watcher
 from tests.extras import skip_without_extra
 from tests.recipes.papers import PROGRAMS, loaded
 from tests.recipes.published_samples import use_samples, word_pieces
@@ -128,7 +128,7 @@ def run_of(plan: Plan, folder: Path) -> FinishedRun:
     return _runs[name]
 
 
-class Losses(NoProgress):
+class Losses(Watcher):
     """Collects the losses of the steps."""
 
     def __init__(self) -> None:

@@ -12,8 +12,8 @@ import archlang
 from archlang.reports.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.reports.inspection.inspect import Inspection
 from archlang.reports.pages import render
+from archlang.reports.run_results import TextTable
 from archlang.train.runs.prediction import Answer
-from archlang.train.runs.progress import TextTable
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror='a' \"b\">"
 GUTLB = Path(archlang.__file__).parent / "recipes" / "gutlb.arch"

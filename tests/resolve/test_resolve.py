@@ -78,23 +78,15 @@ def test_a_mistake_in_a_used_file_is_shown_there(tmp_path: Path) -> None:
     [
         ("absolute(h)", "did you mean `abs` or `absolute_positions`?"),  # a model of the library has this name
         ("transformer_layers[1, 8, 2](h)", "add `use archlang.models.dynamic_halt` at the beginning of the file"),
+        ("answers(h, h, h)", "did you mean `answer`?"),
     ],
 )
-def test_an_unknown_block_of_a_library_module_names_the_use_line(call: str, remedy: str, tmp_path: Path) -> None:
+def test_an_unknown_block_is_one_of_the_file_or_names_the_use_line(call: str, remedy: str, tmp_path: Path) -> None:
     file = tmp_path / "user.arch"
-    file.write_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ return {call} }}")
+    head = "(h: seq[n, d]) -> seq[n, d]"
+    file.write_text(f"block answer{head} {{ return h }}\nblock b{head} {{ return {call} }}\n")
     (diagnostic,) = check(file)
     assert (diagnostic.remedy, diagnostic.is_safe) == (remedy, False)
-
-
-def test_a_block_of_the_file_that_is_one_letter_off_comes_before_a_use_line(tmp_path: Path) -> None:
-    file = tmp_path / "user.arch"
-    file.write_text(
-        "block answer(h: seq[n, d]) -> seq[n, d] { return h }\n"
-        "block b(h: seq[n, d]) -> seq[n, d] { return answers(h, h, h) }\n"
-    )
-    (diagnostic,) = check(file)
-    assert (diagnostic.remedy, diagnostic.is_safe) == ("did you mean `answer`?", False)
 
 
 def test_a_cycle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
@@ -110,15 +102,11 @@ def test_a_cycle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
     assert len(diagnostic.labels) == 2
 
 
-def test_a_value_with_the_name_of_a_block_makes_no_cycle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", ["memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }",
+                                   "m(h: seq[m, d]) -> seq[m, d] { return norm(h) }"])  # fmt: skip
+def test_a_value_or_size_with_the_name_of_a_block_makes_no_cycle(block: str, tmp_path: Path) -> None:
     file = tmp_path / "names.arch"
-    file.write_text("block memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }")
-    assert codes(file) == []
-
-
-def test_a_size_with_the_name_of_a_block_makes_no_cycle(tmp_path: Path) -> None:
-    file = tmp_path / "sizes.arch"
-    file.write_text("block m(h: seq[m, d]) -> seq[m, d] { return norm(h) }")
+    file.write_text(f"block {block}")
     assert codes(file) == []
 
 

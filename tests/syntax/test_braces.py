@@ -85,19 +85,23 @@ def test_a_header_without_its_brace_is_one_mistake(half: str) -> None:
     assert isinstance(item.body.statements[-1], Return)
 
 
-def test_an_unindented_program_is_read_by_its_braces() -> None:
-    text = "block b(h: seq[n, d]) -> seq[n, d] {\nrepeat 3 {\nh <- norm(h)\n}\nreturn h + )\n}\n"
-    assert [place[:2] for place in places(text)] == [("E0104", 5)]
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("repeat 3 {\nh <- norm(h)\n}\nreturn h + )", ("E0104", 5)),  # read by its braces
+        ("    repeat 3 h <- norm(h) }\n    return h", ("E0101", 2)),
+        ("  i\n    u = h\n  } else {\n    u = f(h)\n  }\n  return u", ("E0101", 2)),
+        ("  if\n    u = h\n  } else {\n    u = f(h)\n  }\n  return u", ("E0101", 2)),
+    ],
+)
+def test_a_body_with_one_wrong_line_has_one_mistake(body: str, place: tuple[str, int]) -> None:
+    text = f"block b[g: bool](h: seq[n, d]) -> seq[n, d] {{\n{body}\n}}\n"
+    assert [found[:2] for found in places(text)] == [place]
 
 
 def test_a_value_that_is_missing_in_a_body_that_is_not_closed_is_missing_on_its_line() -> None:
     text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 { h <-\n    return h\n}\n"
     assert places(text) == [("E0101", 2, "<-")]
-
-
-def test_a_loop_on_a_line_without_its_brace_is_one_mistake() -> None:
-    text = "block b(h: seq[n, d]) -> seq[n, d] {\n    repeat 3 h <- norm(h) }\n    return h\n}\n"
-    assert [place[:2] for place in places(text)] == [("E0101", 2)]
 
 
 @pytest.mark.parametrize(
@@ -138,12 +142,6 @@ def test_half_the_header_of_an_if_before_its_else_is_one_mistake(half: str, last
     assert isinstance(branch, If)
     assert isinstance(branch.test, Missing)
     assert isinstance(result, Return)
-
-
-@pytest.mark.parametrize("half", ["i", "if"])
-def test_half_the_header_of_an_if_may_be_short(half: str) -> None:
-    text = f"block b[g: bool](h: s) -> s {{\n  {half}\n    u = h\n  }} else {{\n    u = f(h)\n  }}\n  return u\n}}\n"
-    assert [place[:2] for place in places(text)] == [("E0101", 2)]
 
 
 def test_a_loop_whose_header_takes_two_lines_has_its_brace_beside_half_an_if() -> None:

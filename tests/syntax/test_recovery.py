@@ -148,11 +148,12 @@ def test_a_use_without_a_name_does_not_take_the_next_item(text: str, words: list
     assert readable_items(text) == readable_items(text.replace("use\n", "\n"))
 
 
-def test_a_let_without_a_name_does_not_take_the_next_value() -> None:
-    mistake, _ = diagnostics(block("let\na = norm(h)\nlet\nf = norm\nreturn f(a)"))
-    assert (mistake.span.text, mistake.span.line) == ("let", 2)
-    assert mistake.message == "expected a name after `let`, found the next line"
-    assert places(block("let\na = norm(h) + h\nreturn a")) == ["E0101:2"]
+@pytest.mark.parametrize(("word", "name"), [("let", "a name"), ("loss", "a name, `<-` or `=`")])
+def test_a_statement_without_a_name_does_not_take_the_next_value(word: str, name: str) -> None:
+    (mistake,) = diagnostics(block(f"{word}\na = norm(h)\nreturn a"))
+    assert (mistake.span.text, mistake.span.line) == (word, 2)
+    assert mistake.message == f"expected {name} after `{word}`, found the next line"
+    assert readable_items(block(f"{word}\na = norm(h)\nreturn a"))
 
 
 def test_loss_is_a_name_where_it_names_no_auxiliary_loss() -> None:
@@ -162,13 +163,6 @@ def test_loss_is_a_name_where_it_names_no_auxiliary_loss() -> None:
     assert diagnostics("extern settings s[loss: symbol = task] where loss in [task, own]\n") == ()
     assert diagnostics("block loss[loss = 1](loss: seq[n, loss]) -> data[n] { return loss[loss = loss](loss) }") == ()
     assert diagnostics(block("loss = repeat 2 { loss <- norm(loss) emit loss } return loss")) == ()
-
-
-def test_a_loss_without_a_name_does_not_take_the_next_value() -> None:
-    (mistake,) = diagnostics(block("loss\na = norm(h)\nreturn a"))
-    assert (mistake.span.text, mistake.span.line) == ("loss", 2)
-    assert mistake.message == "expected a name, `<-` or `=` after `loss`, found the next line"
-    assert readable_items(block("loss\na = norm(h)\nreturn a"))
 
 
 def test_statics_may_have_the_names_of_clauses() -> None:
@@ -199,8 +193,9 @@ def test_a_row_whose_numbers_break_off_costs_no_other_line(half: str) -> None:
     assert [type(part).__name__ for part in table.parts if not isinstance(part, Missing)] == ["Column", "Column"]
 
 
-def test_the_numbers_of_a_row_without_a_recipe_break_off() -> None:
+def test_a_part_of_a_table_or_recipe_that_breaks_off_takes_no_other_part() -> None:
     assert places('table t {\n    row "A" claims 0.9.train\n    row "B" b\n}\n') == ["E0102:2"]
+    assert places('recipe r {\n    claim test.loss = 1 at\n        from "p"\n    task t\n}\n') == ["E0101:2"]
 
 
 @pytest.mark.parametrize(
@@ -219,10 +214,6 @@ def test_a_line_that_lacks_a_name_does_not_take_the_first_word_of_the_line_that_
     (mistake,) = diagnostics(text)
     assert (mistake.span.text, mistake.span.line) == (half.rpartition(" ")[2], 2)
     assert mistake.message.endswith("found the next line")
-
-
-def test_a_claim_that_lacks_its_settings_does_not_take_the_origin_for_one() -> None:
-    assert places('recipe r {\n    claim test.loss = 1 at\n        from "p"\n    task t\n}\n') == ["E0101:2"]
 
 
 @pytest.mark.parametrize("header", ["block", "block b(h: s) ->", "block b", "block b[w = 3]", "block b(h: s)"])

@@ -52,21 +52,29 @@ def test_file_classifies_texts(place: Path) -> None:
     assert (spell(task, test.inputs["x"][0]), np.asarray(test.targets).tolist()) == ("a <unk>", [1])
 
 
-def test_a_text_has_one_label(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "a b", "label": ["x", "y"]}\n')
-    with pytest.raises(TaskError, match="line 1 of .*: it has 2 labels, and a text has one"):
-        File(path=str(tmp_path / "a.jsonl")).generate("train", 0)
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "reason"),
+    [
+        (
+            File,
+            "a.jsonl",
+            '{"text": "a b", "label": ["x", "y"]}\n',
+            "line 1 of .*: it has 2 labels, and a text has one",
+        ),
+        (FileTagging, "a.tsv", "text\ttags\na b\tx\n", "line 2 of .*: it has 2 words and 1 tag"),
+    ],
+)
+def test_the_numbers_of_labels_and_tags_must_fit(
+    kind: type[File | FileTagging], name: str, content: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TaskError, match=reason):
+        kind(path=str(tmp_path / name)).generate("train", 0)
 
 
 def test_file_tagging_tags_words(place: Path) -> None:
     task = FileTagging(path=str(place), words=3)
     assert task.generate("train", 0).targets[0].tolist() == [0, 1, 0]
-
-
-def test_numbers_of_tags_and_words_must_be_equal(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("text\ttags\na b\tx\n")
-    with pytest.raises(TaskError, match="line 2 of .*: it has 2 words and 1 tag"):
-        FileTagging(path=str(tmp_path / "a.tsv")).generate("train", 0)
 
 
 def test_answers_are_shifted_for_the_decoder(place: Path) -> None:

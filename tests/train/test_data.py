@@ -52,22 +52,14 @@ def test_the_widths_of_a_batch_are_those_of_its_fields_and_scored_positions() ->
     assert Data(Split({"x": x, "y": y}, marks), CPU).widths(np.array([0, 1])) == (3, 2, 2)
 
 
-def test_batches_by_length_hold_every_item_once_short_ones_first() -> None:
-    rows = Ragged.of([[1] * length for length in (5, 1, 3, 2, 4)])
-    data = Data(Split({"x": rows}, np.arange(5)), CPU)
-    assert [batch.items.tolist() for batch in data.batches_by_length(2)] == [[1, 3], [2, 4], [0]]
+def test_batches_by_length_hold_every_item_once_short_ones_first_and_fewer_long_items_with_little_padding() -> None:
+    def batches(lengths: list[int], **limits: int) -> list[list[int]]:
+        data = Data(Split({"x": Ragged.of([[1] * length for length in lengths])}, np.arange(len(lengths))), CPU)
+        return [batch.items.tolist() for batch in data.batches_by_length(**limits)]
 
-
-def test_batches_by_length_hold_fewer_long_items() -> None:
-    rows = Ragged.of([[1] * length for length in (2, 2, 2, 9, 9)])
-    data = Data(Split({"x": rows}, np.arange(5)), CPU)
-    assert [len(batch.items) for batch in data.batches_by_length(100, tokens=10)] == [3, 1, 1]
-
-
-def test_batches_by_length_with_many_tokens_are_padded_little() -> None:
-    rows = Ragged.of([[1] * length for length in [100] * 50 + [109] * 5 + [300] * 3 + [310] * 2])
-    data = Data(Split({"x": rows}, np.arange(60)), CPU)
-    assert [len(batch.items) for batch in data.batches_by_length(100)] == [55, 5]
+    assert batches([5, 1, 3, 2, 4], size=2) == [[1, 3], [2, 4], [0]]
+    assert list(map(len, batches([2, 2, 2, 9, 9], size=100, tokens=10))) == [3, 1, 1]
+    assert list(map(len, batches([100] * 50 + [109] * 5 + [300] * 3 + [310] * 2, size=100))) == [55, 5]
 
 
 def test_batches_are_gathered_from_the_arrays_of_the_split_itself() -> None:

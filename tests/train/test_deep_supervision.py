@@ -22,7 +22,7 @@ from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.runs.test_losses import losses
 from tests.train.runs.test_training import assert_killed_equals_uninterrupted, contents, train_and_die
-from tests.train.settings_of_a_run import SETTINGS
+from tests.train.settings_of_a_run import settings_with
 
 MODEL = """
 model m[d = 4, turns = 3](x: tokens[n]) -> logits[n, classes] {
@@ -52,7 +52,7 @@ recipe r {
         loss = stablemax, losses.halting = 0.5]
 }
 """
-DEEP = SETTINGS.changed(supervise="deep")
+DEEP = settings_with(supervise="deep")
 TOKENS = torch.tensor([[0, 1, 2, 0], [1, 1, 0, 0], [2, 0, 0, 0], [2, 1, 0, 1]])
 LENGTHS = torch.tensor([4, 3, 1, 4])
 
@@ -99,7 +99,7 @@ def test_a_row_halts_where_the_loss_is_positive_unless_it_explores(compiled: Com
         module.get_parameter("halt.weight").zero_()
         module.get_parameter("halt.bias").fill_(1.0)
     for explore, kept in ((0.0, 0), (1.0, 4)):
-        deep = DeepSupervision(module, DEEP.changed(halt="halted", explore=explore), seed=1, size=4)
+        deep = DeepSupervision(module, settings_with(supervise="deep", halt="halted", explore=explore), seed=1, size=4)
         with deep.step(0, np.arange(4)) as items:
             call(module, items)
         with deep.step(1, np.zeros(4, dtype=np.int64)) as items:

@@ -1,5 +1,6 @@
 """The planned bytes of a device are those of the weights, gradients and moments, and of the batch."""
 
+import json
 import re
 import weakref
 from pathlib import Path
@@ -11,7 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
+import archlang
+from archlang.backend.attach import rematerialize_bodies
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
@@ -62,6 +64,19 @@ def test_weights_gradients_and_moments_are_those_that_torch_holds(program: Path,
     average = weights if train else 0
     assert memory.state == sum(moment.nbytes for moment in moments if moment.dim()) + average
     assert training_memory(plan, None).activations == 0
+
+
+def test_frozen_weights_have_neither_gradients_nor_moments(program: Path, tmp_path: Path) -> None:
+    plan = planned(program, train__frozen='[embed, "stack.1"]')
+    module = build(plan.graph)
+    trained = sum(w.nbytes for name, w in module.named_parameters() if not name.startswith(("embed.", "stack.1.")))
+    memory = training_memory(plan, 8)
+    assert (memory.gradients, memory.state) == (trained, 2 * trained)
+    archlang.save(archlang.load(program, depth=2), tmp_path / "saved")
+    source = json.dumps(str(tmp_path / "saved"))
+    memory = training_memory(planned(program, train__frozen="[loaded]", train__weights=source), 8)
+    trained = sum(weight.nbytes for name, weight in module.named_parameters() if name.startswith("stack.2."))
+    assert (memory.gradients, memory.state) == (trained, 2 * trained)
 
 
 def test_a_page_of_more_than_a_billion_weights_fits_more_devices(program: Path) -> None:
@@ -137,7 +152,7 @@ def test_the_steps_that_auto_computes_again_together_keep_the_fewest_bytes(
     for remat in (0, best, worst, "auto"):
         module = build(plan.graph)
         if remat:
-            rematerialize_bodies(module, steps_together(plan, remat, 64))
+            rematerialize_bodies(module, module.program.code, steps_together(plan, remat, 64))
         with LiveBytes() as live:
             module(x).sum().backward()
         measured[remat] = live.most

@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
 from archlang.train.muon import MuonWithAdamW
-from archlang.train.optimizer_state import check_optimizer_state, restore_optimizer_state
+from archlang.train.optimizers import check_optimizer_state, restore_optimizer_state
 
 Change = Callable[[dict[int, Any]], object]  # Any: torch's own state
 

@@ -20,7 +20,8 @@ from archlang.train.muon import MuonWithAdamW
 from archlang.train.optimizers import SignSGD, make_capturable, make_optimizer
 from archlang.train.record.mistakes import RunError
 from archlang.train.refusals import is_elementwise, why_eager
-from archlang.train.step import EagerStep
+from archlang.train.settings import Settings
+from archlang.train.step import EagerStep, set_rate
 from tests.closeness import close
 from tests.train.runs.test_training import assert_killed_equals_uninterrupted
 
@@ -241,6 +242,31 @@ def test_named_instances_and_biases_do_not_decay(program: Path, optimizer: str) 
     fixed = {name for name, weight in module.named_parameters() if weight.equal(before[name])}
     assert fixed == {name for name in before if name.startswith("table.") or name.endswith(".bias")}
     assert len(fixed) == 4
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd", "muon", "schedule_free"])
+def test_the_innermost_named_instance_gives_the_rate(program: Path, optimizer: str) -> None:
+    line = f"train {optimizer}[lr = 0.5, no_decay = [bias], rates.feedforward = 0.1, rates.head = 0.05, steps = 4]"
+    text = PROGRAM.replace("return head(table(x))", "return head(feedforward[8](norm(table(x))))")
+    program.write_text(re.sub(r"train adamw\[.*?\]\n", f"{line}\n", text, flags=re.DOTALL), encoding="utf-8")
+    plan = plan_recipe(program)
+    module = build(plan.graph)
+    named = dict(module.named_parameters())
+    made = make_optimizer(plan.train, module, loaded=list(named))
+    set_rate(made, Settings(plan.train.statics), 2, 4)
+    rates = {id(weight): group["lr"] for group in made.param_groups for weight in group["params"]}
+    expected = {"feedforward": 0.1, "head": 0.05}
+    assert {name: rates[id(weight)] for name, weight in named.items()} == pytest.approx(
+        {name: expected.get(name.split(".")[0], 0.5) for name in named}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("tabel", "no instance `tabel` for `rates.tabel`"), ("loaded", "nothing is loaded")]
+)
+def test_a_rate_of_no_instance_is_refused(program: Path, name: str, reason: str) -> None:
+    with pytest.raises(ProgramError, match=reason):
+        plan_recipe(program, sets={f"train.rates.{name}": "0.1"})
 
 
 def test_biases_of_stacked_seeds_do_not_decay(program: Path) -> None:

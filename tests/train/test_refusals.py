@@ -72,6 +72,33 @@ def test_what_cannot_go_together_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("options", "statics", "reason"),
+    [
+        ({}, {"steps": 0, "epochs": 2}, "nobody knows how many samples a stream has"),
+        ({}, {"supervise": Symbol("deep")}, "those of a stream are read once"),
+        ({}, {"select": Symbol("train.loss")}, "weights cannot be selected on `train`"),
+        (SHARDED, {}, ""),
+    ],
+)
+def test_what_a_stream_cannot_do_is_refused(
+    options: dict[str, Any],
+    statics: dict[str, Any],
+    reason: str,
+    tmp_path: Path,  # Any: as above
+) -> None:
+    task = "flipflop" + PROGRAM.partition("flipflop")[2].partition("]\n")[0] + "]"
+    program = PROGRAM.replace(task, 'text[path = "a.jsonl", valid = "b.jsonl", stream = 9]')
+    file = tmp_path / "small.arch"
+    file.write_text(program.replace("BODY", LOOP).replace("OPTIMIZER", "adamw"))
+    plan = plan_recipe(file)
+    assert why_eager(plan, "cuda") == "a stream puts other samples on the device"
+    train = replace(plan.train, statics={**plan.train.statics, **statics})
+    error = refusal(replace(plan, train=train), **options)
+    assert reason in ("" if error is None else error.message)
+    assert bool(reason) == (error is not None)
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"device": "auto", "precision": "16"}, {"device": "cpu", "precision": "bf16", "count": 4},

@@ -23,11 +23,10 @@ from archlang.syntax.printer import unparse
 from archlang.tasks.kit.split import Form, Split
 from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
-from archlang.train.optimizer_state import restore_own_optimizer_state
-from archlang.train.optimizers import make_optimizer
+from archlang.train.optimizers import make_optimizer, restore_own_optimizer_state
 from archlang.train.record.mistakes import RunError
 from archlang.train.settings import Settings, is_setting, stablemax_entropy
-from tests.train.settings_of_a_run import SETTINGS
+from tests.train.settings_of_a_run import SETTINGS, settings_with
 
 
 def recipe(training: str) -> str:
@@ -106,20 +105,20 @@ def test_onecycle_needs_an_optimizer_with_betas(optimizer: str) -> None:
 
 
 def test_epochs_count_whole_batches() -> None:
-    by_epochs = SETTINGS.changed(steps=0, epochs=3)
+    by_epochs = settings_with(steps=0, epochs=3)
     assert by_epochs.total_steps(batches=3) == 9
     assert by_epochs.total_steps(batches=1) == 3
-    assert SETTINGS.changed(epochs=3).total_steps(batches=3) == 100
+    assert settings_with(epochs=3).total_steps(batches=3) == 100
 
 
 def test_a_run_is_evaluated_ten_times_or_with_patience_after_each_epoch() -> None:
-    by_epochs = SETTINGS.changed(steps=0, epochs=100, patience=10)
+    by_epochs = settings_with(steps=0, epochs=100, patience=10)
     for settings, total, batches, every in (
-        (SETTINGS, 1000, 50, 100), (SETTINGS, 3, 50, 1), (SETTINGS.changed(patience=10), 1000, 50, 100),
+        (SETTINGS, 1000, 50, 100), (SETTINGS, 3, 50, 1), (settings_with(patience=10), 1000, 50, 100),
         (by_epochs, 300, 3, 3),
     ):  # fmt: skip
         assert settings.evaluated_every(total, batches) == every
-        assert settings.changed(every=7).evaluated_every(total, batches) == 7
+        assert settings_with(settings, every=7).evaluated_every(total, batches) == 7
 
 
 def test_a_long_run_logs_its_loss_as_often_as_a_short_one() -> None:
@@ -130,7 +129,7 @@ PEAK = 0.05
 
 
 def settings(**changes: Any) -> Settings:
-    return SETTINGS.changed(**{"lr": PEAK, **changes})
+    return settings_with(**{"lr": PEAK, **changes})
 
 
 def warmup(optimizer: Optimizer, steps: int) -> LinearLR:
@@ -216,7 +215,7 @@ def test_large_logits_have_a_finite_loss_and_gradient() -> None:
 
 
 def test_a_recipe_with_stablemax_scores_with_it() -> None:
-    settings = SETTINGS.changed(loss="stablemax")
+    settings = settings_with(loss="stablemax")
     logits = torch.tensor([[[2.0, -3.0], [0.5, 1.0]]])
     scored = batch(torch.tensor([[0, 1]]), torch.tensor([[False, True]]))
     assert float(mean_loss(logits, scored, settings=settings)) == pytest.approx(slow_entropy([0.5, 1.0], 1), rel=1e-5)
@@ -237,7 +236,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
         parameters, _, result = text.partition(": ")
         (tmp_path / "mine.py").write_text(f"import torch\n\n\ndef f({parameters}):\n    return {result}\n")
         value = ("mine.f",) if setting == "metrics" else "mine.f"
-        settings = SETTINGS.changed(**{setting: value})
+        settings = settings_with(**{setting: value})
         return settings.with_functions(Plugins.read([tmp_path / "mine.py"]), "ctl", ("accuracy",))
 
     return loaded
@@ -311,9 +310,9 @@ def test_a_wrong_metric_is_named_with_its_line(result: str, load: Load) -> None:
 
 def test_a_function_without_its_file_is_refused() -> None:
     with pytest.raises(RunError, match="`loss = focal` names no file: write the file before the function"):
-        SETTINGS.changed(loss="focal").with_functions(Plugins(), "ctl", ())
+        settings_with(loss="focal").with_functions(Plugins(), "ctl", ())
     with pytest.raises(PluginError, match=r"add `--plugin mine\.py`"):
-        SETTINGS.changed(loss="mine.focal").with_functions(Plugins(), "ctl", ())
+        settings_with(loss="mine.focal").with_functions(Plugins(), "ctl", ())
 
 
 # Optimizers

@@ -15,7 +15,7 @@ from archlang.train.data import Data
 from archlang.train.loss import forward, mean_loss, training_loss
 from tests.closeness import close
 from tests.conftest import Compiled
-from tests.train.settings_of_a_run import SETTINGS
+from tests.train.settings_of_a_run import settings_with
 from tests.train.test_score import CPU, POINTERS, POSITIONS
 
 MODEL = """
@@ -39,7 +39,7 @@ def test_the_loss_scores_the_steps_that_have_gradients(
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
     text = MODEL.replace("LOOP", loop)
     module = compiled(text, vocab=3).double()
-    settings = SETTINGS.changed(supervise=supervise)
+    settings = settings_with(supervise=supervise)
     results: list[Tensor] = []
     for steps in range(first, 4):
         shorter = compiled(text.replace("truncated 2", ""), vocab=3, steps=steps).double()
@@ -161,7 +161,7 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
             case "every":
                 for weight, result in zip(weights, results, strict=True):
                     expected += weight * F.cross_entropy(result, target)
-    settings = SETTINGS.changed(supervise=supervise)
+    settings = settings_with(supervise=supervise)
     loss = training_loss(module, batch, module, settings)
     torch.testing.assert_close(loss.double(), expected / batch.scored.sum(), atol=1e-6, rtol=1e-6)
     loop = module.loop_of_results()
@@ -172,7 +172,7 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
 def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compiled) -> None:
     module = halting(compiled, "token_halt[0.99]")
     batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
-    settings = SETTINGS.changed(supervise="every")
+    settings = settings_with(supervise="every")
     gradients = torch.autograd.grad(training_loss(module, batch, module, settings), list(module.parameters()))
     assert all(gradient.abs().sum() > 0 for gradient in gradients)
 
@@ -190,6 +190,6 @@ def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled) 
     """
     batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
     module = compiled(text, vocab=3, steps=1).double()
-    settings = SETTINGS.changed(supervise="every")
+    settings = settings_with(supervise="every")
     expected = mean_loss(forward(module, batch), batch)  # a single step
     close(training_loss(module, batch, module, settings), expected)

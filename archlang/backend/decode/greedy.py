@@ -108,40 +108,55 @@ def decode(
             else _FullModel(module, values, target, checked_lengths)
         ).extend
         last = None if answer_lengths is not None else end
-        choices, logits = _write(step, tokens, steps, last, choose or _likeliest, watch)
+        choices, logits = [], []
+        for choice, scores in _written(step, tokens, steps, last, choose or _likeliest):
+            choices.append(choice)
+            logits.append(scores)
+            watch(len(choices) / steps)
     if not choices:
         no_logits = torch.zeros(len(tokens), 0, vocabulary, device=tokens.device)
         return _answers(no_logits.argmax(-1), no_logits, end, answer_lengths)
     return _answers(torch.stack(choices, 1), torch.stack(logits, 1), end, answer_lengths)
 
 
+@torch.no_grad()
+def stream(
+    module: nn.Module,
+    program: PythonProgram,
+    prompt: Int[Tensor, "1 _k"],
+    end: int | None,
+    limit: int,
+    choose: Choose | None,
+) -> Iterator[int]:
+    """Yields the tokens with which a language model continues a prompt, each as soon as it is chosen; an end is the
+    last. They are those of `decode`.
+
+    Raises:
+        ValueError: a token does not fit the program."""
+    check_fields(program.graph.name, program.inputs, [prompt])
+    with _evaluating(module):
+        step = Extension(module, program, 0, code_inputs(program, [prompt], {})).extend
+        for choice, _ in _written(step, prompt, limit, end, choose or _likeliest):
+            yield int(choice)
+
+
 def _likeliest(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, " b"]:
     return logits.argmax(-1)
 
 
-def _write(
-    step: Callable[[Tensor], Tensor],
-    tokens: Tensor,
-    steps: int,
-    end: int | None,
-    choose: Choose,
-    watch: Callable[[float], None],
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The chosen token [b] and the logits [b vocab] of each step, until each sample has had its end."""
-    choices: list[Tensor] = []
-    logits: list[Tensor] = []
+def _written(
+    step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, choose: Choose
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yields the chosen token [b] and the logits [b vocab] of each step, until each sample has had its end."""
     ended = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
-    while len(choices) < steps:
+    for _ in range(steps):
         scores = step(tokens)[:, -1]
         tokens = choose(scores)[:, None]
-        choices.append(tokens[:, 0])
-        logits.append(scores)
-        watch(len(choices) / steps)
+        yield tokens[:, 0], scores
         if end is not None:
             ended = ended | (tokens[:, 0] == end)
             if ended.all():
-                break
-    return choices, logits
+                return
 
 
 class _FullModel:

@@ -1,11 +1,11 @@
-"""The Python of one region, as `torch.fx` writes it, and the node of the graph that each line computes."""
+"""The Python of one region, as `torch.fx` writes it, and the node of the graph that each line computes, for errors."""
 
 from __future__ import annotations
 
 import linecache
 import re
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -151,3 +151,29 @@ def _require_names(graph: fx.Graph, function: Callable[..., Any], values: Collec
     code = function.__code__
     assert code.co_varnames[: code.co_argcount] == ("self", *arguments)
     assert set(values) == {node.name for node in graph.nodes if node.op not in ("placeholder", "output")}
+
+
+def add_source_notes(error: BaseException, code: Code) -> None:
+    """Adds to an error a note for each node that was being computed, innermost first."""
+    # By identity: code objects of different regions may be equal.
+    codes = {id(region.function.__code__): region for region in all_codes(code)}
+    nodes: list[Node] = []  # that each frame of compiled code was computing, outer before inner
+    trace = error.__traceback__
+    while trace is not None:
+        code_of_frame = codes.get(id(trace.tb_frame.f_code))
+        if code_of_frame is not None and (origin := code_of_frame.origins.get(trace.tb_lineno)) is not None:
+            nodes.append(origin)
+        trace = trace.tb_next
+    for node in reversed(nodes):
+        if node.span is not None:
+            line = node.span.text.split("\n", 1)[0].rstrip(" {")
+            error.add_note(f"{node.span}: {line}")
+
+
+def all_codes(code: Code) -> Iterator[Code]:
+    """Yields the code of a region, and of those in it."""
+    yield code
+    yield from code.rows
+    for loop in code.loops:
+        for body in loop.codes():
+            yield from all_codes(body)

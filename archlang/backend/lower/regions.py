@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,15 +15,17 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.parallel_scans import parallel_scan
-from archlang.backend.origin import Origin
 from archlang.backend.runtime.inputs import Field
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_numbers, divide_where_real
 from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
+from archlang.errors import Source
 from archlang.graph import operations
 from archlang.graph.graph import NUMBER, Graph, Input, Node, Region, loop_layout, scope_of, takes_positions
 from archlang.graph.operations import LOSSES, Arithmetic
+from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.types import Dim, Type
+from archlang.types.statics import StaticValue
 
 _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of numbers
     Arithmetic.ADD: operator.add,
@@ -43,6 +45,23 @@ _GLOBALS += [function.__name__ for function in _CALLED if function not in _FUNCT
 
 # A value of the graph in generated code; a literal is a number.
 Value = fx.Node | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What a module was built from, so that it can be built again and drawn: its graph before all passes, the passes
+    that were left out, and the trusted Python files.
+
+    `program` is the file of the model and `used` the files that it uses, if they are known; `settings` are those that
+    were passed with it, by dotted path; `recipe` is the recipe that trains it, if it was named or trained."""
+
+    graph: Graph
+    without_passes: tuple[str, ...] = ()
+    plugins: Plugins = NO_PLUGINS
+    program: Source | None = None
+    used: tuple[Source, ...] = ()
+    settings: Mapping[str, StaticValue] = field(default_factory=dict)
+    recipe: str | None = None
 
 
 @dataclass(frozen=True)

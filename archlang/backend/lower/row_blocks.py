@@ -6,7 +6,10 @@
 
 A group is a set of maps that nothing reads besides blocks that compute by rows (decode/block_cache.py), elementwise
 blocks and arithmetic, with the results of these that are no maps. The body of a group takes the rows of some values,
-and all positions of others; a value may be among both."""
+and all positions of others; a value may be among both.
+
+On a GPU, `flex_attention` computes large maps without holding them, if one softmax over keys is weighed, and all blocks
+before it say by `at_pair` what a number of their map is at a `Pair`, or compute each number by itself (`acts_as`)."""
 
 import inspect
 import operator
@@ -14,10 +17,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import fx, nn
 
 from archlang.backend.decode.block_cache import row_arguments
-from archlang.backend.runtime.row_blocks import Rows, Slice
+from archlang.backend.runtime.row_blocks import Pairs, Rows, Slice
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
 from archlang.types import Dim, Type
@@ -28,14 +32,15 @@ _RANDOM = {"random", "batch"}
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A value that can be computed by rows: its arguments of which it needs only its own rows, and the class of its
-    block if that takes `first_row`."""
+    """A value that can be computed by rows: its arguments of which it needs only its own rows, the class of its block
+    if that takes `first_row`, and whether it computes each number by itself."""
 
     node: fx.Node
     origin: Node
     rows: frozenset[int]
     block: type[nn.Module] | None = None
     instance: Instance | None = None
+    is_elementwise: bool = False
 
     @property
     def is_map(self) -> bool:
@@ -81,14 +86,17 @@ def _member(
         return None
     everything = frozenset(range(len(node.args)))
     if isinstance(origin.operation, Arithmetic) and origin.type.name == "map":
-        return _Member(node, origin, everything) if len(node.args) >= len(origin.inputs) else None
+        more = len(node.args) - len(origin.inputs)  # a quotient may take masks
+        return _Member(node, origin, everything, is_elementwise=not more) if more >= 0 else None
     if not isinstance(origin.operation, Call) or node.op != "call_module" or origin.operation.products:
         return None
     instance = instances[origin.operation.instance]
     if _RANDOM & {*instance.caveats} or instance.grows or not node.args:
         return None
     if set(instance.reads) == {"pointwise"} and not instance.lengths:
-        return _Member(node, origin, everything, instance=instance) if origin.type.name == "map" else None
+        acts_as = getattr(classes.get(instance.path), "acts_as", "")
+        member = _Member(node, origin, everything, None, instance, acts_as in ("elementwise", "positive"))
+        return member if member.is_map else None
     block = classes.get(instance.path, nn.Module)
     rows = row_arguments(instance, block)
     return _Member(node, origin, rows, block, instance) if rows else None
@@ -220,9 +228,10 @@ class _Fusion:
         )
         chain = body.fused()
         fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
+        pairs = body.pairs(lambda score: self._compiled(f"{name}_score", score, {}))
         slices, modules = tuple(body.slices), body.modules()
         runtime = Rows(
-            function, fused, body.chain, body.is_biased, slices, modules, body.modules("training"), body.width()
+            function, fused, body.chain, body.is_biased, slices, modules, body.modules("training"), body.width(), pairs
         )
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
@@ -454,3 +463,53 @@ class _Body:
     def _slice_of(self, node: fx.Node) -> Slice:
         """The part that the body takes of a map that is added."""
         return next(part for (value, part) in self._taken if value is node)
+
+    # The score of a pair
+
+    def pairs(self, compiled: Callable[[fx.Graph], Callable[..., Any]]) -> Pairs | None:
+        """Returns the group for `flex_attention` if the class of its last block has `flexes`, those of the blocks that
+        multiply queries and keys and that make weights of scores, and all others say what they are in a `Pair`."""
+        last = self._members[self._group.results[0]]
+        of_products, of_weights = getattr(last.block, "flexes", (None, ()))
+        products = [self._members[node] for node in self._group.maps if self._members[node].block is of_products]
+        weights = self._members.get(last.node.all_input_nodes[0])
+        if len(self._group.results) > 1 or len(products) != 1 or weights is None:
+            return None
+        if weights.block is None or not issubclass(weights.block, of_weights):
+            return None
+        arguments = [(products[0], 0), (products[0], 1), (last, 1)]
+        graph = self._score(weights.node)
+        if graph is None or any(member.node.args[index] in self.copies for member, index in arguments):
+            return None
+        index_of = {node: index for index, node in enumerate(self._taken.values())}
+        masks = {name: index_of.get(self._mask(last, name, mask)) for name, mask in last.node.kwargs.items()}
+        indices = [index_of[self._argument(member, index, member.node.args[index])] for member, index in arguments]
+        blocks = tuple(str(member.node.target) for member in (last, products[0], weights))
+        return Pairs(compiled(graph), blocks, tuple(indices), masks)
+
+    def _score(self, weights: fx.Node) -> fx.Graph | None:
+        """Returns a graph of one score, whose softmax are the weights, from a `Pair` and the arguments of the group."""
+        graph = fx.Graph()
+        pair = graph.placeholder("pair")
+        outside = {node: graph.node_copy(node) for node in self._taken.values()}
+        copies: dict[Any, Any] = dict(outside)  # Any: arguments in torch.fx
+        for node in (node for node in self.copies if node in self._group.maps):
+            copy, member = self.copies[node], self._members[node]
+            if node.target is torch.unsqueeze:  # a vector of each sample gets axes of rows and columns
+                copies[copy] = outside[copy] = graph.node_copy(copy, copies.__getitem__)
+                continue
+            of_block = hasattr(member.block, "at_pair")
+            if not of_block and (member.block is not None or not member.is_elementwise):
+                return None
+            values = [copies.get(own, own) if isinstance(own, fx.Node) else own for own in copy.args]
+            for index, (own, kind) in enumerate(zip(copy.args, map(self._kind, node.args), strict=True)):
+                if own in outside and (not of_block or (kind is not None and kind.name == "map")):
+                    values[index] = graph.call_method("of", (pair, values[index]))
+            operation, keywords = (copy.op, copy.target), {}
+            if of_block:
+                values = [graph.create_node("get_attr", str(copy.target)), pair, *values]
+                operation = ("call_method", "at_pair")
+                keywords = {name: copies[mask] for name, mask in copy.kwargs.items() if mask in copies}
+            copies[copy] = graph.create_node(*operation, tuple(values), keywords, copy.name)
+        graph.output((copies[self.copies[weights]],))
+        return graph

@@ -1,13 +1,15 @@
 """Maps in blocks of rows: the runtime of what the pass `rows` makes of maps."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.runtime.bound import Bound, is_observed
@@ -82,6 +84,56 @@ class _Cut(torch.autograd.Function):
         return rest, None, None
 
 
+class Pair(NamedTuple):
+    """The place of a number of a map, for `flex_attention`, and the product of its query and key."""
+
+    product: Tensor
+    sample: Tensor
+    head: Tensor
+    query: Tensor
+    key: Tensor
+
+    def of(self, value: Any) -> Any:  # Any: a map, perhaps of one row or column, or a number
+        """Returns the number that a map has here."""
+        if not isinstance(value, Tensor) or not value.dim():
+            return value
+        place = (self.sample, self.query, self.key, self.head)
+        return value[tuple(index if size > 1 else 0 for index, size in zip(place, value.shape, strict=True))]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A group of maps as `flex_attention` takes it. `score` takes the module that runs it, a `Pair` and the arguments
+    of the group, and returns one score; `blocks` are those that weigh, that multiply queries and keys, and that make
+    weights of scores. `arguments` are the indices of queries, keys and values, `masks` those of masks."""
+
+    score: Callable[..., tuple[Any]]
+    blocks: tuple[str, ...]
+    arguments: tuple[int, ...]
+    masks: Mapping[str, int | None]
+
+    def __call__(self, owner: nn.Module, attend: Callable[..., Tensor], values: Sequence[Any]) -> Tensor | None:
+        def score(*place: Tensor) -> Any:
+            return self.score(owner, Pair(*place), *values)[0]
+
+        last, *others = (resolve(owner, path.split(".")) for path in self.blocks)
+        given = (values[index] for index in self.arguments)
+        masks = {name: None if index is None else values[index] for name, index in self.masks.items()}
+        result: Tensor | None = last.flexed(partial(attend, score_mod=score), *others, *given, **masks)
+        return result
+
+
+@cache
+def _compiled() -> Callable[..., Tensor]:
+    # With `fullgraph`, too many forms are an error, where torch would hold the maps.
+    return torch.compile(flex_attention, fullgraph=True)
+
+
+def kernel(sample: Tensor) -> Callable[..., Tensor] | None:
+    """Returns `flex_attention` where torch compiles it with derivatives: on a GPU, outside of captures of graphs."""
+    return _compiled() if sample.is_cuda and not torch.cuda.is_current_stream_capturing() else None
+
+
 def _zeros(shape: torch.Size, like: Tensor) -> Tensor:
     """Returns zeros whose axes have the order in memory of those of another tensor."""
     order = sorted(range(len(shape)), key=like.stride, reverse=True)
@@ -94,7 +146,8 @@ class Rows:
     arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
     `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
     the last one first. `modules` are those that the bodies call, and `random` those of them that draw in training.
-    `width` is the number of features of the widest map."""
+    `width` is the number of features of the widest map. `pairs` is the group for `flex_attention`, if that can compute
+    it, and `works` says whether it did, with derivatives and without."""
 
     body: Callable[..., tuple[Tensor, ...]]
     fused: Callable[..., tuple[Tensor, ...]] | None
@@ -104,6 +157,8 @@ class Rows:
     modules: tuple[str, ...]
     random: tuple[str, ...]
     width: int
+    pairs: Pairs | None
+    works: dict[bool, bool] = field(default_factory=dict)
 
     def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
         """Returns the function of this name that torch.fx can call."""
@@ -132,6 +187,10 @@ class Rows:
         is_kept_whole = not is_limited and torch.is_grad_enabled() and entries <= _KEPT
         if (entries <= block or is_kept_whole) and not (window and seen):
             return body(owner, seen, *values)
+        if self.pairs is not None and not seen and (body is self.body or self.is_biased):
+            results = self._by_pairs(self.pairs, owner, values)
+            if results is not None:
+                return results
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
@@ -153,6 +212,23 @@ class Rows:
                 rows.append((run if left >= 0 else again)(seen + first - begin, *sliced))
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
         return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
+
+    def _by_pairs(self, pairs: Pairs, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...] | None:
+        """Returns the results by `flex_attention`; None where it does not run, or has refused the group before."""
+        attend, has_gradient = kernel(self._sample(values)), torch.is_grad_enabled()
+        if attend is None or not self.works.get(has_gradient, True):
+            return None
+        try:
+            result = pairs(owner, attend, values)
+            sources = [value for value in values if isinstance(value, Tensor) and value.requires_grad]
+            if result is not None and sources and has_gradient not in self.works:  # derivatives may be refused too
+                torch.autograd.grad(result.sum(), sources, retain_graph=True, allow_unused=True)
+        except Exception as error:  # those of the compilers have no common class
+            message = f"attention is computed in blocks of rows, because flex_attention fails: {error}"
+            warnings.warn(message, stacklevel=2)
+            result = None
+        self.works[has_gradient] = result is not None
+        return None if result is None else (result,)
 
     def _reach(self, owner: nn.Module) -> int | None:
         """Returns how many keys up to its own position a row reads, 0 for all, if the chain is computed at once."""

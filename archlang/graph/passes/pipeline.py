@@ -36,7 +36,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("batch_chunks", None, "computes values that do not depend on a scan's memory for all chunks at once"),
     Pass("parallel_scans", None, "computes all positions of a scan at once, if its states are affine in themselves"),
     Pass("slices", None, "cuts the features of a value once, where blocks take parts of it"),
-    Pass("rows", None, "computes maps in blocks of rows, and attention by torch's fused kernels"),
+    Pass("rows", None, "computes maps in blocks of rows, and attention by torch's fused kernels or flex_attention"),
 )
 NAMES = tuple(step.name for step in PASSES if not step.needed)
 # Passes of earlier versions, which a folder of a model may omit.

@@ -223,7 +223,7 @@ def split_item(run: OpenedRun, split: str, index: int) -> Batch:
 
     Raises:
         RunError: The task has no such split, or the split has fewer items."""
-    items = run.load([split], None)[split]
+    items = run.load([split])[split]
     if not 0 <= index < len(items):
         raise RunError(f"the split `{split}` has no item {index}", f"its items are 0 to {len(items) - 1}")
     return item_batch(run.module, items, index)

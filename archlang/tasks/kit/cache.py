@@ -31,7 +31,7 @@ from archlang.tasks.kit import published_files
 from archlang.tasks.kit.make_task import checked, is_shipped
 from archlang.tasks.kit.mistakes import CacheWarning
 from archlang.tasks.kit.split import Part, Parts, Ragged, Split, arrays_of, digest, join_parts
-from archlang.tasks.kit.task import Task
+from archlang.tasks.kit.task import Task, streamed_splits
 from archlang.types.statics import StaticValue
 
 # The seed of a run determines its weights and batches. The data of a task are the same for all runs, as published data
@@ -64,12 +64,15 @@ class _Damaged(Exception):
 
 
 def load(name: str, statics: Mapping[str, StaticValue], task: Task, split: str, seed: int) -> Split:
-    """Loads a split of `task`, whose statics are `statics`, or generates and caches it.
+    """Loads a split of `task`, whose statics are `statics`, or generates and caches it. Of a stream, reads the first
+    part, and stores nothing.
 
     Arrays from the cache are memory-mapped: processes share them, and what is written to them is not stored.
 
     Raises:
         TaskError, DataError: the split cannot be generated."""
+    if split in streamed_splits(task):
+        return task.generate(split, seed)
 
     @cache
     def generated() -> list[Parts]:

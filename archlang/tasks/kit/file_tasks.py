@@ -18,6 +18,7 @@ from archlang.tasks.kit.cache import Facts, entry
 from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
 from archlang.tasks.kit.split import Ragged, Split, Truths, join_splits
+from archlang.tasks.kit.streams import check_path
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
 
@@ -34,13 +35,16 @@ class FileTask(ShippedTask):
 
     # Whether a file that is no table is one text, as `Source.documents` says.
     documents = False
+    streamed_splits: tuple[str, ...] = ()
 
     @abstractmethod
     def columns(self) -> Mapping[str, Cut]:
         """Returns the columns to read, each with the function that cuts its text into words."""
 
     def files(self) -> tuple[str, ...]:
-        return tuple(file for path in self._paths() for file in files_of(path))
+        # A stream is not read before it is used.
+        stored = self._paths()[len(self.streamed_splits) :]
+        return tuple(file for path in stored for file in files_of(path))
 
     def _paths(self) -> tuple[str, ...]:
         return tuple(path for static in ("path", "valid", "test") if (path := getattr(self, static, "")))
@@ -49,6 +53,7 @@ class FileTask(ShippedTask):
         # Documents have one column, whose tokenizer is not read here.
         columns = 1 if self.documents else len(self.columns())
         for path in self._paths():
+            check_path(self.name, path, streams=path == self.path and bool(self.streamed_splits))
             # Folders are listed when they are read: an editor checks after each key.
             if not (os.path.isdir(path) or glob.has_magic(path)):
                 check_forms(self.name, [path], columns, self.documents)

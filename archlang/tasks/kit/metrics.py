@@ -3,6 +3,7 @@
 A metric of a split is the sum of `hits` divided by the sum of `counts`. In a breakdown by groups, both sums run over
 the items of a group."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,13 @@ def decimals(metric: str) -> int:
     if metric in _COSTS:
         return 1
     return 4 if metric in _SQUARED_ERRORS else 3 if metric == "bits_per_byte" else 2
+
+
+def format_metric(metric: str, value: float | None) -> str:
+    """Returns a share in per cent, another metric as a number, and nothing for None and NaN."""
+    if value is None or math.isnan(value):
+        return ""
+    return f"{value:.{decimals(metric)}f}" if metric in LOWER_IS_BETTER else f"{value:.1%}"
 
 
 def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tally:

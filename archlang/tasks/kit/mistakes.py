@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from archlang.errors import ErrorWithRemedy
+from archlang.errors import ErrorWithRemedy, MachineError
 from archlang.errors.names import suggest
 
 
@@ -121,6 +121,37 @@ no_training_lines = TaskError.wording(
 too_many_labels = TaskError.wording(
     "labels = {size} is too small for {task}, whose training split has {required} different labels",
     "write labels = {required} or more",
+)
+
+no_commit = TaskError.wording(
+    "{path} names no commit of a data set of the Hub, so that no run could resume",
+    "write `hf://OWNER/NAME@COMMIT` or `hf://OWNER/NAME/SUBSET@COMMIT`; "
+    "`git ls-remote https://huggingface.co/datasets/OWNER/NAME HEAD` prints a commit of 40 digits",
+)
+not_streamed = TaskError.wording(
+    "`{task}` reads no files from {path}",
+    "name it as the `path` of `text` with `stream = 4_000_000`, or save the data set and name its files",
+)
+no_documents = TaskError.wording("there is no document for training in {source}", "name another column or other files")
+no_column_in_stream = TaskError.wording(
+    "{source} has no column `{column}`", "its columns are {columns}: name one by `text = …`"
+)
+not_texts = TaskError.wording(
+    "`{column}` of {source} has values that are no texts", "name another column by `text = …`"
+)
+folder_in_the_way = TaskError.wording(
+    "there is a folder {folder} here, which would be read in place of {source}", "run the command in another folder"
+)
+bad_stream = TaskError.wording(
+    "{source} is no data set of texts: {reason}",
+    "name one with files such as Parquet or JSONL, and its subset if need be",
+)
+stream_broken = MachineError.wording(
+    "{source} cannot be reached: {reason}",
+    "check the connection and the name, and run the command again: a run resumes from its last checkpoint",
+)
+part_of_stream = TaskError.wording(
+    "`{split}` of `{task}` is a stream, of which `loader` reads no more than a part", "train by `archlang train`"
 )
 
 

@@ -76,7 +76,8 @@ class Task(Protocol):
 
     Splits are disjoint. A split depends only on the statics and the seed, never on the size of another split. The
     optional parts of a task are in `DecodableTask`, `JudgedTask`, `TaskWithKnownGroups`, `TaskWithVocabulary`,
-    `loss_rule`, `class_names`, `groups`, `group_names`, `field_vocabulary`, `marks`, `lexicons` and `empty_splits`."""
+    `loss_rule`, `class_names`, `groups`, `group_names`, `field_vocabulary`, `marks`, `lexicons`, `streamed_splits` and
+    `empty_splits`."""
 
     @property
     def kind(self) -> Kind:
@@ -220,6 +221,12 @@ def marks(task: Task, field: str) -> tuple[int | None, int | None]:
 def lexicons(task: Task) -> Mapping[str, Lexicon]:
     """Returns the lexicons of the fields whose items are texts, which are the task's `lexicons`."""
     return getattr(task, "lexicons", {})
+
+
+def streamed_splits(task: Task) -> tuple[str, ...]:
+    """Returns the splits that are read while a model trains, which are the task's `streamed_splits`. Their parts are
+    instances of `StreamPart`; `generate` returns the first one."""
+    return tuple(getattr(task, "streamed_splits", ()))
 
 
 def empty_splits(task: Task) -> tuple[str, ...]:

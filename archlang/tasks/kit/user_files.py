@@ -90,7 +90,7 @@ class Source:
             TaskError: a file is missing or cannot be read."""
         files = []
         for path in self.files:
-            with _naming_file(self.task, path):
+            with naming_file(self.task, path):
                 files.append([str(digest_of(Stored(Path(path)))), *_form(path, self.documents)])
         columns = [[column, cut.name if isinstance(cut, TokenCut) else cut.__name__] for column, cut in self.columns]
         return [_VERSION, files, columns, self.header, self.group, self.has_places, self.documents]
@@ -192,7 +192,7 @@ def _pieces(source: Source) -> Iterator[Parts]:
     # Texts that are cut into tokens have the numbers of these.
     numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
     splits: Sequence[object] = ()
-    for some in _some(source.rows()):
+    for some in some_rows(source.rows()):
         lines, splits, cells = zip(*some, strict=True)
         for line, split in zip(lines, splits, strict=True):
             if split is not None and split not in SPLITS:
@@ -223,7 +223,8 @@ def _pieces(source: Source) -> Iterator[Parts]:
         yield {"words": Ragged.of_bytes(word.encode(errors="surrogatepass") for word in spelled)}
 
 
-def _some(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def some_rows(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Yields rows in their order, some at a time."""
     some, size = list[Row](), 0
     for row in rows:
         some.append(row)
@@ -346,7 +347,7 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
         import pyarrow
         from pyarrow import ipc, parquet
     number = 0
-    with _naming_file(task, path, lambda: number), open_named(path) as file:
+    with naming_file(task, path, lambda: number), open_named(path) as file:
         try:
             if _form(path)[0] == ".parquet":
                 source = parquet.ParquetFile(file, buffer_size=_BUFFER)
@@ -371,18 +372,21 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
 
 
 def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
-    previous_limit = csv.field_size_limit(_LARGEST_CELL)
     reader = csv.reader(line for _, line in _lines(task, path, ending))
+    cells: list[str] | None = []
     number = 1
-    try:
-        for cells in reader:
-            if cells:
-                yield number, cells
-            number = reader.line_num + 1
-    except csv.Error:
-        raise mistakes.bad_line(number, path, "it is not a row of CSV") from None
-    finally:
-        csv.field_size_limit(previous_limit)
+    while cells is not None:
+        if cells:
+            yield number, cells
+        number = reader.line_num + 1
+        # The limit is that of the process, and a stream keeps this generator.
+        previous_limit = csv.field_size_limit(_LARGEST_CELL)
+        try:
+            cells = next(reader, None)
+        except csv.Error:
+            raise mistakes.bad_line(number, path, "it is not a row of CSV") from None
+        finally:
+            csv.field_size_limit(previous_limit)
 
 
 def _table(
@@ -441,7 +445,7 @@ def _cell(task: str, path: str, number: int, record: Mapping[str, object], colum
 def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     """Yields the lines with their numbers."""
     number = 0
-    with _naming_file(task, path, lambda: number), Stored(Path(path), ending).open() as stream:
+    with naming_file(task, path, lambda: number), Stored(Path(path), ending).open() as stream:
         for number, line in enumerate(stream, 1):
             try:
                 # Only line feeds end lines; str.splitlines would also break at U+2028 and others.
@@ -451,7 +455,7 @@ def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def _naming_file(task: str, path: str, line: Callable[[], int] = int) -> Iterator[None]:
+def naming_file(task: str, path: str, line: Callable[[], int] = int) -> Iterator[None]:
     """Raises a TaskError that names the file, and the last line before the damage, if it cannot be read."""
     try:
         with reading(Path(path)):

@@ -257,7 +257,7 @@ class Checkpoints:
     def none_intact(self) -> mistakes.RunError:
         """Returns the error that all checkpoints are damaged, with the damage of the newest one that was read."""
         newest = max(self._damages, default=None)
-        return mistakes.no_intact_checkpoint(self.folder, "" if newest is None else self._damages[newest])
+        return mistakes.no_intact_checkpoint(self.folder, "" if newest is None else f": {self._damages[newest]}")
 
     def read(self, step: int) -> Checkpoint:
         """Returns the checkpoint of a step, on the CPU.

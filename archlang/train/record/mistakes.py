@@ -58,12 +58,7 @@ lines_differ = RunError.wording(
     "{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written",
     "restore it from a copy; or remove the file, and the run resumes without its earlier curves",
 )
-
-
-def not_empty(folder: Path) -> RunError:
-    reason = "holds other files" if folder.is_dir() else "is a file"
-    return RunError(f"{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
-
+not_empty = RunError.wording("{folder} exists and {reason}", "name a new folder with `--out`; nothing was changed")
 
 # Checkpoints
 
@@ -74,12 +69,10 @@ does_not_fit = RunError.wording(
     "the weights in {folder} do not fit its model: {reason}",
     "evaluate or resume the run with the version of archlang in its versions.json",
 )
-
-
-def no_intact_checkpoint(folder: Path, reason: str) -> RunError:
-    message = f"every checkpoint in {folder} is damaged" + (f": {reason}" if reason else "")
-    return RunError(message, "name a new folder with `--out` to train again; nothing was changed")
-
+no_intact_checkpoint = RunError.wording(
+    "every checkpoint in {folder} is damaged{reason}",
+    "name a new folder with `--out` to train again; nothing was changed",
+)
 
 # Trackers
 

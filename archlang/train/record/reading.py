@@ -1,15 +1,17 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
 import hashlib
+import json
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
@@ -124,11 +126,14 @@ _SAVED_FILE = re.compile(
     r"(run|model|data|results|vocabulary|tokenizer)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
     r"(weights\.safetensors|manifest\.json)|([^/\\:\0-\x1f\x7f]+/)*[^/\\:\0-\x1f\x7f]+\.arch"
 )
+# What a run writes before `run.json`; one that was killed before it began may have left it.
+FIRST = (
+    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, schemas.START, schemas.DATA, schemas.VOCABULARY, schemas.VERSIONS,
+)  # fmt: skip
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    RECIPE, GRAPH, GRAPH_AT_TEST, LOCK, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.START, schemas.DATA,
-    schemas.VOCABULARY, schemas.VERSIONS, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS, schemas.MANIFEST, "wandb",
-    "report.html", "inspect.html",
+    *FIRST, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS,
+    schemas.MANIFEST, "wandb", "report.html", "inspect.html",
 })  # fmt: skip
 
 _LIMITS = {
@@ -311,10 +316,9 @@ def _with_checked_settings(folder: Path, extern: BoundExtern) -> BoundExtern:
 def _checked_shipped(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
     try:
         checked = rebind(word, extern)[0]
-    except ProgramError as error:
-        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error.diagnostics[0].message}") from error
-    except ValueError as error:  # a number of too many digits
-        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {error}") from error
+    except (ProgramError, ValueError) as error:  # or a number of too many digits
+        reason = error.diagnostics[0].message if isinstance(error, ProgramError) else error
+        raise mistakes.damaged(folder / schemas.RUN, f"{word}: {reason}") from error
     for name, value in extern.statics.items():
         if checked.statics.get(name) != value:
             raise mistakes.damaged(folder / schemas.RUN, f"{word}.statics.{name} is not a value of this static")
@@ -345,6 +349,22 @@ def read_plan(folder: Path, plugins: Iterable[str | Path] = ()) -> tuple[Plan, s
         read_plugins(folder, run, plugins),
     )  # fmt: skip
     return plan, run.precision
+
+
+_SHAPES = TypeAdapter(dict[str, list[Annotated[int, Field(ge=0)]]])
+
+
+def weight_counts(folder: Path) -> dict[str, int]:
+    """Returns how many numbers each weight in the first checkpoint of a run or a saved model has, by its name; none if
+    this cannot be read."""
+    with suppress(OSError, ValueError, AttributeError, StopIteration, RecursionError):
+        with Folder.open(folder) as run, run.folder(CHECKPOINTS) as checkpoints:
+            first = next(name for name in sorted(checkpoints.names()) if name.startswith("step-"))
+            with checkpoints.folder(first) as checkpoint, checkpoint.open_file(schemas.WEIGHTS) as file:
+                header = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), LARGEST_JSON)))
+        shapes = {name: value.get("shape") for name, value in header.items() if name != "__metadata__"}
+        return {name: prod(shape) for name, shape in _SHAPES.validate_python(shapes).items()}
+    return {}
 
 
 def explain(error: ValidationError) -> str:

@@ -21,7 +21,7 @@ import os.path
 import platform
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from pydantic import BaseModel
 from archlang.disk import package
 from archlang.disk.folder import Folder, is_unfinished
 from archlang.disk.limits import LARGEST_JSON
-from archlang.errors import Source, Span
+from archlang.errors import Source
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
 from archlang.graph.text import print_graph
@@ -44,17 +44,6 @@ from archlang.train.record.curves import Curves, Tracker
 from archlang.train.record.mistakes import RunError, RunWarning, disk_errors_as
 from archlang.train.record.schemas import VERSIONS, ResumedRecord, SoftwareRecord, VersionsRecord
 
-# A run that was killed before it began may have left these files.
-_FIRST_FILES = (
-    reading.RECIPE,
-    reading.GRAPH,
-    reading.GRAPH_AT_TEST,
-    schemas.VERSIONS,
-    schemas.DATA,
-    schemas.START,
-    schemas.VOCABULARY,
-    reading.LOCK,
-)
 _BLOCK = 1 << 20
 # What the bits of a result may depend on. The name of the system and the number of cores are not among it.
 _COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "steps", "threads")
@@ -66,8 +55,10 @@ _ELSEWHERE = "elsewhere"
 def used_files(plan: Plan) -> dict[str, str]:
     """Returns the texts of the files that a program uses, and of the plugins, by their paths in the run folder. The
     program can be trained from copies of these files."""
-    spans = (*_spans(plan.graph), *_spans(plan.at_test))
-    texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans)))
+    graphs = (plan.graph, plan.at_test)
+    spans = [instance.span for graph in graphs for instance in graph.instances.values()]
+    spans += [node.span for graph in graphs for node in graph.region.walk()]
+    texts = stored_files(plan.source, (*plan.used, *(span.source for span in spans if span is not None)))
     texts |= {f"{COPIES}/{plugin.name}": plugin.text for plugin in plan.plugins.files}
     for name in texts:
         first = name.partition("/")[0]
@@ -99,12 +90,6 @@ def _is_library(path: Path) -> bool:
     # In a checkout, `blocks` is a link: a path may have its name or its target.
     library = _PACKAGE / "blocks"
     return path.is_relative_to(library) or path.is_relative_to(library.resolve())
-
-
-def _spans(graph: Graph) -> Iterator[Span]:
-    spans = [instance.span for instance in graph.instances.values()]
-    spans += [node.span for node in graph.region.walk()]
-    yield from (span for span in spans if span is not None)
 
 
 def with_resumption(recorded: VersionsRecord, step: int, now: VersionsRecord) -> tuple[VersionsRecord, str]:
@@ -186,7 +171,7 @@ class Record:
 
     def check(self, plan: Plan, precision: str) -> bool:
         """Returns whether the folder already holds this run. Changes nothing."""
-        leftovers = {**dict.fromkeys(_FIRST_FILES), **used_files(plan)}
+        leftovers = {**dict.fromkeys(reading.FIRST), **used_files(plan)}
         with disk_errors_as(mistakes.not_written, self.folder):
             try:
                 with Folder.open(self.folder) as folder:
@@ -194,12 +179,12 @@ class Record:
                         folder.require_plain(name)
                     holds_run = folder.has(schemas.RUN)
                     if not holds_run and not _holds_only(leftovers, folder):
-                        raise mistakes.not_empty(self.folder)
+                        raise mistakes.not_empty(self.folder, "holds other files")
             except FileNotFoundError:
                 holds_run = False
             except NotADirectoryError:
                 if self.folder.exists():
-                    raise mistakes.not_empty(self.folder) from None
+                    raise mistakes.not_empty(self.folder, "is a file") from None
                 raise
         if holds_run:
             self._require_same_run(plan, precision)

@@ -201,12 +201,15 @@ class StartRecord(FileModel):
 
 
 class SplitRecord(FileModel):
-    """What a run records of a split: enough to notice that the data have changed."""
+    """What a run records of a split: enough to notice that the data have changed. Of a stream, these are the items of
+    its first part."""
 
     items: Count
     groups: dict[str, list[Integer]]
     """the values of each group, sorted"""
     sha256: str
+    stream: Annotated[str, Field(exclude_if=operator.not_)] = ""
+    """what a stream is read from"""
 
 
 class DataRecord(RootModel[dict[str, SplitRecord]]):
@@ -477,6 +480,8 @@ class CheckpointState(BaseModel):
     epoch: Count
     position: Count
     """batches of the epoch that were trained on"""
+    place: Any = None  # Any: of numbers and texts, as the stream checks when it reads on
+    """where the part of a stream begins that is the epoch; None at its beginning, and for data that are stored"""
     micro: Annotated[Count, Field(ge=1)] | None = None
     """samples that go through the model at a time; None for the whole batch"""
     evaluated: Count = Field(validation_alias="looked", serialization_alias="looked")

@@ -22,17 +22,19 @@ class RunSummary:
     """What `archlang runs` shows of a run folder."""
 
     folder: Path
-    recipe: str
-    model: str
-    task: str
-    seed: int
+    record: RunRecord
+    results: Results | None
     state: str
     """`done`, `running` or `stopped`"""
     step: int
-    record: RunRecord
-    results: Results | None
     size: int
     """bytes"""
+
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """What was trained."""
+        run = self.record
+        return {"recipe": run.recipe, "model": run.model, "task": run.task.name, "seed": run.seed}
 
     @property
     def settings(self) -> dict[str, str]:
@@ -51,8 +53,8 @@ class RunSummary:
         splits = {} if self.results is None else self.results.splits
         metrics = {name: split.metrics for name, split in splits.items()}
         return {
-            "folder": str(self.folder), "recipe": self.recipe, "model": self.model, "task": self.task,
-            "seed": self.seed, "state": self.state, "step": self.step, "bytes": self.size, "metrics": metrics,
+            "folder": str(self.folder), **self.facts, "state": self.state, "step": self.step, "bytes": self.size,
+            "metrics": metrics,
         }  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def summarize(folder: Path) -> RunSummary:
     state = "running" if reading.is_in_use(folder) else "done" if results is not None else "stopped"
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         step, size = _last_step(opened), opened.total_size()
-    return RunSummary(folder, run.recipe, run.model, run.task.name, run.seed, state, step, run, results, size)
+    return RunSummary(folder, run, results, state, step, size)
 
 
 def find_runs(folder: Path) -> Iterator[RunSummary | DamagedRun]:
@@ -131,10 +133,7 @@ def run_costs(timings: Sequence[reading.Timing]) -> dict[str, float]:
 
 def differences(runs: Sequence[RunSummary]) -> dict[str, tuple[str, ...]]:
     """Returns the settings in which some of the runs differ, with the value of each run."""
-    facts = [
-        {"recipe": run.recipe, "model": run.model, "task": run.task, "seed": str(run.seed), **run.settings}
-        for run in runs
-    ]
+    facts = [{**{name: str(value) for name, value in run.facts.items()}, **run.settings} for run in runs]
     names = dict.fromkeys(name for run in facts for name in run)
     rows = {name: tuple(run.get(name, "") for run in facts) for name in names}
     return {name: values for name, values in rows.items() if len(set(values)) > 1}

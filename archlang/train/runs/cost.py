@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from archlang.errors.terminal import Terminal
 from archlang.graph.summary import Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.train.data import Sampler
@@ -18,7 +17,7 @@ from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
-from archlang.train.trainer import FORWARD_AND_BACKWARD, NoProgress
+from archlang.train.trainer import FORWARD_AND_BACKWARD, SILENT, Watcher
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8
@@ -35,7 +34,7 @@ class RunCost:
     uncounted: tuple[str, ...] = ()
 
 
-def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
+def estimate_cost(plan: Plan, watcher: Watcher = SILENT) -> RunCost:
     """Returns what the training steps of a run cost, from its graph and the lengths of its training data. Loops run to
     their limits, and the gradients cost twice what the outputs cost.
 
@@ -44,7 +43,7 @@ def estimate_cost(plan: Plan, console: Terminal | None = None) -> RunCost:
         RunError: a setting is invalid, or a split that training needs is empty.
         TaskError: the task cannot be made, or its training data cannot be generated."""
     settings, task = make_settings(plan)
-    split = load_needed(plan, settings, task, console)["train"]
+    split = load_needed(plan, settings, task, watcher)["train"]
     lengths = np.max([field.lengths for field in split.inputs.values()], axis=0)
     sampler = Sampler.of(settings, lengths, plan.seed)
 
@@ -69,7 +68,7 @@ _MOST_SECONDS_OF_PRODUCTS = 1.0
 _WIDTH = 512
 
 
-class _StepClock(NoProgress):
+class _StepClock(Watcher):
     """Notes when each step ends, and stops the run after a few."""
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -21,6 +22,7 @@ import torch
 from pebble import ProcessExpired, ProcessPool
 
 from archlang.errors.machine import first_line, needs_extra
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import mistakes
 from archlang.train.runs.points import JOBS, RESUMES, Point, PointResult, explain_death, run_point
 from archlang.train.stop import TIME_LIMIT, Stop, keeping_handlers
@@ -96,10 +98,18 @@ class Engine:
         self, workers: int | None = None, options: Mapping[str, str] | None = None, retries: int = 0, devices: int = 1
     ) -> None:
         self._workers, self._options, self._retries, self._devices = workers, dict(options or {}), retries, devices
+        self.nodes = 1
         self._configure(workers, self._options, devices)
 
     def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """Checks the options, and that what the engine needs is installed."""
+
+    def _count(self, name: str, engine: str) -> int:
+        """Returns an option that is a number of things."""
+        text = self._options.get(name, "1")
+        if not text.isdecimal() or not int(text):
+            raise mistakes.engine_value(name, engine, text, "a whole number from 1", 2)
+        return int(text)
 
     def run(self, points: Iterable[Point], stopping: Callable[[], bool]) -> Iterator[PointResult]:
         """Yields how each point ended, in the order in which they end.
@@ -121,7 +131,8 @@ class Engine:
                         break
                     jobs.append(points_of_job)
                 if jobs:
-                    running.update(zip(self._begin([_Job.of(points) for points in jobs]), jobs, strict=True))
+                    begun = [_Job.of([replace(point, nodes=self.nodes) for point in points]) for points in jobs]
+                    running.update(zip(self._begin(begun), jobs, strict=True))
                 if not running:
                     return
                 for job in self._ended(running):
@@ -162,6 +173,16 @@ class Engine:
 
     def _stop(self, running: Collection[Any]) -> None:
         raise NotImplementedError
+
+
+def _of_nodes(results: Sequence[Sequence[PointResult]]) -> list[PointResult]:
+    """Returns the results of a job's points, each with the errors of every node that ran them."""
+    points = list(zip(*results, strict=True))
+    errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
+    return [
+        replace(nodes[0], error="; ".join(error), is_of_machine=any(result.is_of_machine for result in nodes))
+        for nodes, error in zip(points, errors, strict=True)
+    ]
 
 
 class LocalEngine(Engine):
@@ -247,14 +268,33 @@ def _run_on_own_gpu(job: _Job) -> list[PointResult]:
     return job()
 
 
+# When a node of a run has failed, the others may end so long by themselves, and say why.
+_SECONDS_TO_FAIL = 10.0
+
+
+@dataclass(eq=False)
+class _Tasks:
+    """The tasks of Ray that run a job, one on each of its nodes, in a placement group if there are several."""
+
+    tasks: Sequence[Any]
+    group: Any = None
+    running: list[Any] = field(default_factory=list)
+    limit: float = math.inf
+    """when the tasks are ended"""
+
+    def __post_init__(self) -> None:
+        self.running = list(self.tasks)
+
+
 class RayEngine(Engine):
-    """Each point is a task of Ray, whose processes run one task after another."""
+    """Each point is a task of Ray, or one on each of its nodes. Ray's processes run one task after another."""
 
     def _configure(self, workers: int | None, options: dict[str, str], devices: int) -> None:
         """
         Args:
             options: `address` of a cluster whose machines share the folder of the table; without it Ray starts on this
-                machine. `cpus` and `gpus` of each device of a run: one core, and one GPU if the cluster has some.
+                machine. `cpus` and `gpus` of each device of a run: one core, and one GPU if the cluster has some. The
+                `nodes` of each point: on different machines if there are enough.
 
         Raises:
             MachineError: Ray is not installed.
@@ -262,30 +302,36 @@ class RayEngine(Engine):
         with needs_extra("ray"):
             import ray
         self._ray: Any = ray  # Any: Ray is hardly typed
-        for unknown in sorted(options.keys() - {"address", "cpus", "gpus"}):
+        for unknown in sorted(options.keys() - {"address", "cpus", "gpus", "nodes"}):
             raise mistakes.engine_option("ray", unknown)
         for name in options.keys() & {"cpus", "gpus"}:
             if not re.fullmatch(r"\d+(\.\d+)?|\.\d+", options[name]):
-                raise mistakes.engine_value(name, "ray", options[name], "a number")
+                raise mistakes.engine_value(name, "ray", options[name], "a number", 2)
+        self.nodes = self._count("nodes", "ray")
         self._cpus = devices * float(options.get("cpus", "1"))
         self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
 
     @contextmanager
     def _working(self, points: int | None) -> Iterator[int]:
-        ray = self._ray
+        ray, cpus = self._ray, self._cpus * self.nodes
         is_own = not ray.is_initialized()
         if is_own:
             with keeping_handlers():  # Ray's own would abort this process
                 address = self._options.get("address")
-                cores = self._workers * self._cpus if self._workers else max(_core_count(), self._cpus)
-                ray.init(
-                    address=address, num_cpus=None if address else math.ceil(cores), include_dashboard=False,
-                    logging_level=logging.ERROR, log_to_driver=False,
-                )  # fmt: skip
+                cores = self._workers * cpus if self._workers else max(_core_count(), cpus)
+                try:
+                    ray.init(
+                        address=address, num_cpus=None if address else math.ceil(cores), include_dashboard=False,
+                        logging_level=logging.ERROR, log_to_driver=False,
+                    )  # fmt: skip
+                except (ValueError, OSError, RuntimeError) as error:
+                    if address is None:
+                        raise
+                    raise mistakes.refused_by_engine("ray", "address", address, first_line(error)) from error
         resources = dict(ray.cluster_resources())
         self._has_gpus = "GPU" in resources
         try:
-            yield self._workers or max(int(resources.get("CPU", 1) / max(self._cpus, 1e-9)), 1)
+            yield self._workers or max(int(resources.get("CPU", 1) / max(cpus, 1e-9)), 1)
         finally:
             if is_own:
                 ray.shutdown()
@@ -293,23 +339,89 @@ class RayEngine(Engine):
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         has_gpu = self._has_gpus and jobs[0].points[0].device != "cpu"
         gpus = self._devices * has_gpu if self._gpus is None else self._gpus
-        task = self._ray.remote(num_cpus=self._cpus, num_gpus=gpus, max_retries=0)(_Job.__call__)
-        return [task.remote(job) for job in jobs]
+        remote = self._ray.remote(num_cpus=self._cpus, num_gpus=gpus, max_retries=0)
+        self._needs = {"CPU": self.nodes * self._cpus, "GPU": self.nodes * gpus}
+        if self.nodes > 1:
+            return [self._begin_on_nodes(job, remote(_run_on_node), gpus) for job in jobs]
+        task = remote(_Job.__call__)
+        return [_Tasks([task.remote(job)]) for job in jobs]
+
+    def _warn_of_no_room(self) -> None:
+        has = self._ray.cluster_resources()
+        missing = [f"{count:g} {kind}" for kind, count in self._needs.items() if has.get(kind, 0) < count]
+        if missing:
+            message = f"Ray has no {' and '.join(missing)} for a run, which waits for other machines"
+            warnings.warn(message, RunWarning, stacklevel=2)
+
+    def _begin_on_nodes(self, job: _Job, task: Any, gpus: float) -> _Tasks:
+        """Begins the tasks of a job together, so that none waits for one that has no room."""
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        bundle = {"CPU": self._cpus or 0.001, "GPU": gpus}  # Ray refuses one of nothing
+        group = self._ray.util.placement_group([bundle] * self.nodes, strategy="SPREAD")
+        places = [PlacementGroupSchedulingStrategy(group, node) for node in range(self.nodes)]
+        meeting = self._ray.remote(num_cpus=0, scheduling_strategy=places[0])(_meeting_here).remote()
+        tasks = [
+            task.options(scheduling_strategy=place).remote(job, meeting, node) for node, place in enumerate(places)
+        ]
+        return _Tasks(tasks, group)
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
-        ended, _ = self._ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
-        return list(ended)
+        tasks = [task for job in running for task in job.running]
+        ended, _ = self._ray.wait(tasks, num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
+        if not ended:
+            self._warn_of_no_room()
+        for job in running:
+            own = set(job.running) & set(ended)
+            job.running = [task for task in job.running if task not in own]
+            if any(map(self._has_failed, own)):
+                job.limit = min(job.limit, time.monotonic() + _SECONDS_TO_FAIL)
+            if time.monotonic() > job.limit:
+                for task in job.running:
+                    self._ray.cancel(task, force=True)
+        return [job for job in running if not job.running]
 
-    def _results(self, job: Any) -> Sequence[PointResult]:
+    def _has_failed(self, task: Any) -> bool:
         try:
-            results: list[PointResult] = self._ray.get(job)
-        except self._ray.exceptions.RayError as error:
-            raise _Lost(f"Ray lost it: {first_line(error)}") from error
-        return results
+            return any(result.error for result in self._ray.get(task))
+        except self._ray.exceptions.RayError:
+            return True
+
+    def _results(self, job: _Tasks) -> Sequence[PointResult]:
+        if job.group is not None:
+            self._ray.util.remove_placement_group(job.group)
+        results: list[list[PointResult]] = []
+        lost = []
+        for node, task in enumerate(job.tasks):
+            try:
+                results.append(self._ray.get(task))
+            except self._ray.exceptions.TaskCancelledError:
+                pass  # because another node has failed, or all are stopped
+            except self._ray.exceptions.RayError as error:
+                name = "it" if job.group is None else f"node {node} of {self.nodes}"
+                lost.append(f"Ray lost {name}: {'. '.join(first_line(error).split('. ')[:2])}")
+        if len(results) < len(job.tasks):
+            errors = [result.error.removesuffix(f"; {RESUMES}") for own in results for result in own if result.error]
+            raise _Lost("; ".join(dict.fromkeys(errors + lost)))
+        return _of_nodes(results)
 
     def _stop(self, running: Collection[Any]) -> None:
-        for reference in running:
-            self._ray.cancel(reference)
+        for task in (task for job in running for task in job.running):
+            self._ray.cancel(task)
+
+
+def _meeting_here() -> dict[str, str]:
+    """Returns the variables by which the processes of a point find each other."""
+    from lightning_fabric.plugins.environments.lightning import find_free_network_port
+    from ray.util import get_node_ip_address
+
+    address = get_node_ip_address()  # type: ignore[no-untyped-call]
+    return {"MASTER_ADDR": str(address), "MASTER_PORT": str(find_free_network_port())}
+
+
+def _run_on_node(job: _Job, meeting: Mapping[str, str], node: int) -> list[PointResult]:
+    own = {**meeting, "GROUP_RANK": str(node)}
+    return replace(job, points=[replace(point, meeting=own) for point in job.points])()
 
 
 # A job that reaches its time limit resumes so often.
@@ -332,11 +444,8 @@ class SlurmEngine(Engine):
         with needs_extra("slurm"):
             import submitit  # noqa: F401
         self._cluster = options.pop("cluster", "slurm")
-        points, nodes = options.pop("points", "1"), options.get("nodes", "1")
-        for name, text in (("points", points), ("nodes", nodes)):
-            if not text.isdecimal() or not int(text):
-                raise mistakes.engine_value(name, "slurm", text, "a whole number from 1")
-        self._points_per_job, self._nodes = int(points), int(nodes)
+        self._points_per_job, self.nodes = self._count("points", "slurm"), self._count("nodes", "slurm")
+        options.pop("points", None)  # submitit takes the others
         self._executor: Any = None  # Any: submitit's executors have no common type
 
     def _working(self, points: int | None) -> AbstractContextManager[int]:
@@ -344,9 +453,8 @@ class SlurmEngine(Engine):
 
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         self._executor = self._executor or self._make_executor(jobs[0].points[0].folder.parent / JOBS)
-        points = [[replace(point, nodes=self._nodes) for point in job.points] for job in jobs]
         with self._executor.batch():  # as one array of SLURM
-            return [self._executor.submit(replace(job, points=own)) for job, own in zip(jobs, points, strict=True)]
+            return [self._executor.submit(job) for job in jobs]
 
     def _ended(self, running: Collection[Any]) -> Collection[Any]:
         ended = [job for job in running if job.done()]
@@ -360,9 +468,7 @@ class SlurmEngine(Engine):
             info = job.get_info()
             place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
             raise _Lost(f"its job {job.job_id} on {place} ended without results ({state}), see {job.paths.stderr}")
-        points = list(zip(*job.results(), strict=True))  # each by node
-        errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
-        return [replace(nodes[0], error="; ".join(error)) for nodes, error in zip(points, errors, strict=True)]
+        return _of_nodes(job.results())
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:
@@ -376,11 +482,16 @@ class SlurmEngine(Engine):
             executor = submitit.AutoExecutor(logs, cluster=self._cluster, **most)
         except RuntimeError as error:
             raise mistakes.no_cluster(str(error)) from error
+        except (ValueError, TypeError, AssertionError) as error:
+            raise mistakes.engine_value("cluster", "slurm", self._cluster, "slurm or local", "local") from error
         options = {name: int(text) if text.isdecimal() else text for name, text in self._options.items()}
         # Without SLURM, a job would end after minutes.
         defaults = {"name": "archlang"} | ({"timeout_min": _LONGEST_LOCAL_JOB} if self._cluster == "local" else {})
-        try:
-            executor.update_parameters(**(defaults | options))
-        except (TypeError, NameError, NotImplementedError, ValueError):
-            raise mistakes.engine_option("slurm", ", ".join(options)) from None
+        for name, value in (defaults | options).items():
+            try:
+                executor.update_parameters(**{name: value})
+            except NameError:
+                raise mistakes.engine_option("slurm", name) from None
+            except (AssertionError, TypeError, ValueError, NotImplementedError) as error:
+                raise mistakes.refused_by_engine("slurm", name, value, first_line(error)) from error
         return executor

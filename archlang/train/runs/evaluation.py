@@ -1,8 +1,9 @@
 """The evaluation of a run on every split, at its end or from its folder."""
 
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,6 @@ from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import build
 from archlang.errors import ArchlangError
 from archlang.errors.machine import machine_error
-from archlang.errors.terminal import Terminal
 from archlang.graph import Graph
 from archlang.plan.from_file import rebind
 from archlang.plan.measures import group_value
@@ -26,6 +26,7 @@ from archlang.tasks.kit import cache
 from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
+from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
 from archlang.train.data import Data
 from archlang.train.devices import select_device
@@ -35,12 +36,13 @@ from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earli
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.runs import mistakes
 from archlang.train.runs.inputs import InputFormat
-from archlang.train.runs.progress import showing_evaluation
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
 from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
-from archlang.train.trainer import Trainer, alternatives, ranking
+from archlang.train.trainer import SILENT, Trainer, Watcher, alternatives, ranking
 from archlang.types.statics import StaticValue
+
+_EVALUATING = "evaluating every split"
 
 
 def measure(
@@ -115,9 +117,7 @@ class Result:
         return {} if self.results is None else self.results.splits
 
 
-def conclude(
-    plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop, console: Terminal | None = None
-) -> Result:
+def conclude(plan: Plan, trainer: Trainer, data: schemas.DataRecord, stop: Stop) -> Result:
     """Evaluates every split of a run that has reached its last step, and the training split only if there is no other,
     with the selected weights, and writes its results. `data` describes its splits."""
     if trainer.error is not None:
@@ -129,7 +129,7 @@ def conclude(
     trainer.fabric.barrier()  # the first process has written the checkpoints that all of them read
     best_step = trainer.restore_best()
     try:
-        with showing_evaluation(console):
+        with trainer.watcher.working(_EVALUATING):
             splits = {
                 name: trainer.score(name, stop, DEFAULT_ANSWERS).result()
                 for name, split in trainer.splits.items()
@@ -193,13 +193,13 @@ class OpenedRun:
         task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
         return task if self.stored_format is None else self.stored_format.bind(task)
 
-    def load(self, splits: Sequence[str] | None, console: Terminal | None) -> dict[str, Split]:
+    def load(self, splits: Sequence[str] | None = None, watcher: Watcher = SILENT) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`."""
         names = list(dict.fromkeys(splits or [split for split in self.task.split_names() if split != "train"]))
         for name in names:
             if name not in self.task.split_names():
                 raise mistakes.no_such_split(self.bound_task.name, name, self.task.split_names())
-        loaded = load_splits(self.bound_task.name, self.bound_task.statics, self.task, names, console)
+        loaded = load_splits(self.bound_task.name, self.bound_task.statics, self.task, names, watcher)
         recorded = {} if self.data is None or self.has_other_statics else self.data.root
         for name, split in loaded.items() if recorded else ():
             if describe_split(split) != recorded.get(name):
@@ -211,7 +211,7 @@ class OpenedRun:
         """Warns if further splits of the user's own files are not those of the run."""
         for name in splits:
             try:
-                self.load([name], None)
+                self.load([name])
             except ArchlangError as error:
                 message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
                 warnings.warn(message, RunWarning, stacklevel=3)
@@ -222,7 +222,7 @@ class OpenedRun:
         if self.stored_format is not None:
             return self.stored_format
         name = min(self.task.split_names(), key=lambda name: name == "train")
-        return InputFormat.of(self.task, self.module, self.load([name], None))
+        return InputFormat.of(self.task, self.module, self.load([name]))
 
 
 def open_run(
@@ -302,13 +302,13 @@ def stored_weights(folder: Path, record: schemas.ModelRecord, wanted: str | int)
         if isinstance(wanted, bool) or not str(wanted).isdecimal():
             raise mistakes.unknown_checkpoint(wanted)
         if int(wanted) not in checkpoints.steps():
-            raise mistakes.no_such_checkpoint(folder, int(wanted), checkpoints.steps())
+            raise mistakes.no_such_checkpoint(folder, wanted, checkpoints.steps() or "none")
         return checkpoints.read(int(wanted))
     latest = checkpoints.latest()
     if latest is None:
         if checkpoints.steps():
             raise checkpoints.none_intact()
-        raise mistakes.no_checkpoint(folder)
+        raise mistakes.no_checkpoint(folder, shlex.quote(str(folder)))
     if wanted == "last" or latest.stored_state is None:
         return latest
     if "train.select" not in record.settings:
@@ -326,7 +326,7 @@ def evaluate_run(
     written: int = DEFAULT_ANSWERS,
     plugins: Iterable[str | Path] = (),
     sets: Mapping[str, str] | None = None,
-    console: Terminal | None = None,
+    watcher: Watcher = SILENT,
 ) -> Result:
     """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
     of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
@@ -337,14 +337,17 @@ def evaluate_run(
         RunError: the folder is no run folder, has no checkpoint, or the task has no such split."""
     run = open_run(folder, checkpoint=checkpoint, device=device, plugins=plugins, sets=sets)
     task, module = run.task, run.module
-    loaded = run.load(splits, console)
+    loaded = run.load(splits, watcher)
     if isinstance(task, TaskWithVocabulary) and run.data is not None and not run.has_other_statics:
         run.warn_of_changes(name for name in run.data.root if name not in loaded)
     train = run.record.train
     settings = NO_SETTINGS
     if train is not None:
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
-    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), showing_evaluation(console):
+    with (
+        explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)),
+        watcher.working(_EVALUATING),
+    ):
         measured = {
             name: add_written(
                 evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split, task,
@@ -364,10 +367,10 @@ def evaluate_run(
 
 
 def load_splits(
-    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], console: Terminal | None
+    name: str, statics: Mapping[str, StaticValue], task: Task, splits: Iterable[str], watcher: Watcher
 ) -> dict[str, Split]:
     """Returns splits of the task `name`. They are generated once and then read from the cache."""
-    with console.working(f"preparing the data of {name}") if console is not None else nullcontext():
+    with watcher.working(f"preparing the data of {name}"):
         return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
 
 
@@ -392,4 +395,5 @@ def describe_data(splits: Mapping[str, Split]) -> schemas.DataRecord:
 def describe_split(split: Split) -> schemas.SplitRecord:
     """Returns what a run folder holds about a split: enough to notice that it has changed."""
     groups = {name: np.unique(values).tolist() for name, values in split.groups.items()}
-    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split))
+    stream = split.stream.source if isinstance(split, StreamPart) else ""
+    return schemas.SplitRecord(items=len(split), groups=groups, sha256=digest(split), stream=stream)

@@ -1,7 +1,6 @@
 """The wording of errors about seeds, splits, metrics, engines, and inputs of trained models."""
 
 import difflib
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -31,17 +30,12 @@ other_weights = RunError.wording(
 )
 all_frozen = RunError.wording("`frozen = [{names}]` leaves no weight to train", "leave a part of the model out of it")
 unknown_checkpoint = RunError.wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
-
-
-def no_checkpoint(folder: Path) -> RunError:
-    command = f"archlang train FILE --out {shlex.quote(str(folder))}"
-    return RunError(f"{folder} has no checkpoint yet", f"train it first: `{command}`")
-
-
-def no_such_checkpoint(folder: Path, step: int, possible: Iterable[int]) -> RunError:
-    steps = ", ".join(map(str, possible)) or "none"
-    return RunError(f"{folder} has no checkpoint of step {step}", f"the steps with a checkpoint are {steps}")
-
+no_checkpoint = RunError.wording(
+    "{folder} has no checkpoint yet", "train it first: `archlang train FILE --out {shell_word}`"
+)
+no_such_checkpoint = RunError.wording(
+    "{folder} has no checkpoint of step {step}", "the steps with a checkpoint are {possible}"
+)
 
 # Seeds, splits and metrics
 
@@ -87,7 +81,11 @@ engine_option = RunError.wording(
     "the engine `{name}` does not take the option `{option}`", "see the options of engines in `archlang table --help`"
 )
 engine_value = RunError.wording(
-    "the option `{option}` of the engine `{name}` cannot be `{text}`", "give {expected}: `--engine-option {option}=2`"
+    "the option `{option}` of the engine `{name}` cannot be `{text}`",
+    "give {expected}: `--engine-option {option}={example}`",
+)
+refused_by_engine = RunError.wording(
+    "the engine `{name}` does not take `{option}={value}`: {reason}", "give another value with `--engine-option`"
 )
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"

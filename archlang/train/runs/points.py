@@ -35,7 +35,7 @@ from archlang.train.record.schemas import RESULTS, RunRecord, json_value
 from archlang.train.runs.evaluation import Result
 from archlang.train.runs.training import train, train_together
 from archlang.train.stop import SIGNALS, Stop
-from archlang.train.trainer import SAVED_EVERY, Interval, NoProgress
+from archlang.train.trainer import SAVED_EVERY, SILENT, Interval, Watcher
 
 # The folder of the logs of SLURM jobs, beside the run folders.
 JOBS = ".jobs"
@@ -63,7 +63,9 @@ class Point:
     devices: int = 1
     """of one machine, each with a process"""
     nodes: int = 1
-    """machines, on each of which a job of SLURM runs the point"""
+    """machines, on each of which a job of SLURM or a task of Ray runs the point"""
+    meeting: Mapping[str, str] | None = None
+    """where the processes of several nodes meet; SLURM knows it"""
     eager: bool = False
     """whether the operations of a step run one by one on a GPU, too"""
     is_prunable: bool = False
@@ -150,7 +152,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
-    environment = _meeting_point(point.nodes)
+    environment = point.meeting or _meeting_point(point.nodes)
     results: dict[int, PointResult] = {}
     processes = []
     receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
@@ -250,7 +252,7 @@ def _run_here(point: Point, stop: Stop) -> PointResult:
     return replace(first, warnings=messages, other_seeds=tuple(others))
 
 
-class _PruneWatcher(NoProgress):
+class _PruneWatcher(Watcher):
     """Looks between steps whether the run was pruned: a file reaches a run on any machine."""
 
     def __init__(self, folder: Path, stop: Stop) -> None:
@@ -269,7 +271,7 @@ class _PruneWatcher(NoProgress):
 def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
     device, precision, save = point.device, point.precision, point.save
     if not point.other_seeds:
-        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else None
+        watcher = _PruneWatcher(point.folder, stop) if point.is_prunable else SILENT
         return [
             train(
                 point.plan, point.folder, device=device, precision=precision, devices=point.devices,

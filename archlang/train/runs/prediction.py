@@ -15,6 +15,7 @@ from torch import Tensor
 
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
+from archlang.backend.decode import greedy
 from archlang.backend.decode.greedy import Decoded
 from archlang.backend.decode.sampling import Choose, Sampling
 from archlang.tasks.kit.split import Form, Ragged, Split
@@ -23,7 +24,7 @@ from archlang.train.data import Batch, Data
 from archlang.train.devices import explaining_out_of_memory, fixed_randomness
 from archlang.train.loss import forward, predict, span_logits
 from archlang.train.runs import mistakes
-from archlang.train.runs.inputs import InputFormat, Item, naming, word_of
+from archlang.train.runs.inputs import FieldFormat, InputFormat, Item, naming, word_of
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,16 @@ def predict_inputs(
     return [predictions[key] for key in sorted(predictions)]
 
 
+def language_field(input_format: InputFormat) -> FieldFormat:
+    """Returns the field whose next tokens a model predicts.
+
+    Raises:
+        RunError: the model continues no texts."""
+    if input_format.kind is not Kind.LANGUAGE_MODEL or len(input_format.fields) != 1:
+        raise mistakes.continues_nothing()
+    return input_format.fields[0]
+
+
 class Likelihood(NamedTuple):
     """How likely a model finds a text: the logarithm of its probability, the number of its tokens, and whether each of
     them is the likeliest."""
@@ -218,20 +229,18 @@ class Likelihood(NamedTuple):
 def likelihoods(
     module: Architecture,
     input_format: InputFormat,
-    texts: Sequence[tuple[str, str]],
+    texts: Sequence[tuple[Item, Item]],
     device: torch.device,
     batch: int = DEFAULT_BATCH,
 ) -> list[Likelihood]:
-    """Returns for each prompt with its continuation how likely the continuation is. The module is in evaluation mode
-    afterwards.
+    """Returns for each prompt with its continuation, texts or lists of token ids, how likely it is. The module is in
+    evaluation mode afterwards.
 
     Raises:
         RunError: the model continues no texts, or one has an unknown token or no continuation."""
     if batch < 1:
         raise mistakes.less_than_one("batch", batch)
-    if input_format.kind is not Kind.LANGUAGE_MODEL or len(input_format.fields) != 1:
-        raise mistakes.continues_nothing()
-    (field,) = input_format.fields
+    field = language_field(input_format)
     rows, known = list[np.ndarray](), list[int]()
     for number, (prompt, continuation) in enumerate(texts):
         with naming(f"text {number}"):
@@ -257,6 +266,44 @@ def likelihoods(
             sums = (-losses * read.scored).sum(1), read.scored.sum(1), is_likeliest.all(1)
             results |= zip(items.tolist(), map(Likelihood, *(each.tolist() for each in sums)), strict=True)
     return [results[item] for item in range(len(rows))]
+
+
+def stream(
+    module: Architecture,
+    input_format: InputFormat,
+    prompt: Item,
+    device: torch.device,
+    *,
+    length: int | None = None,
+    sampling: Sampling | None = None,
+    stop: str = "",
+) -> Iterator[str]:
+    """Yields the text with which a language model continues a prompt, as soon as it is written: that which
+    `predict_inputs` answers to this input alone, unless the model draws random numbers itself. Without a `length`, it
+    ends with the model's end, or after as many tokens as the format allows.
+
+    Raises:
+        RunError: the model continues no texts, the prompt has an unknown token, or the length is less than 1."""
+    if length is not None and length < 1:
+        raise mistakes.less_than_one("length", length)
+    tokens = torch.as_tensor(language_field(input_format).encode(prompt), device=device)[None]
+    choose = None if sampling is None else sampling.of_items([0])
+    limit = input_format.limit if length is None else length
+    written, shown = [], 0
+    for token in greedy.stream(module, module.program, tokens, input_format.end, limit, choose):
+        if token == input_format.end:
+            break
+        written.append(word_of(input_format.words, token))
+        text = input_format.answer.join(written)
+        if stop and stop in text:
+            yield text.partition(stop)[0][shown:]
+            return
+        # The next tokens may complete a character, or the text to stop at.
+        ready = len(text.rstrip("\N{REPLACEMENT CHARACTER}")) - max(0, len(stop) - 1)
+        if ready > shown:
+            yield text[shown:ready]
+            shown = ready
+    yield input_format.answer.join(written)[shown:]
 
 
 def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:

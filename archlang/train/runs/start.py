@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from archlang.errors.names import plural
+from archlang.errors.names import listed, plural
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.runs import mistakes
@@ -17,7 +17,6 @@ from archlang.train.runs.evaluation import stored_weights
 from archlang.train.settings import Settings
 
 _LOADED = "loaded"
-_MOST_NAMES = 6
 
 
 class Start:
@@ -40,8 +39,9 @@ class Start:
         if self.source and not (self.record and self._has_checkpoint):
             _require_model(Path(self.source))
 
-    def prepare(self, module: nn.Module) -> None:
-        """
+    def prepare(self, module: nn.Module) -> Collection[str]:
+        """Returns the names of the weights that the run has begun with.
+
         Raises:
             RunError: there are no such weights, none of them fits, they have changed, or no weight is left to train."""
         if self.source and not (self.record and self._has_checkpoint):
@@ -53,6 +53,7 @@ class Start:
                 weight.requires_grad_(False)
         if self._frozen and not any(weight.requires_grad for weight in module.parameters()):
             raise mistakes.all_frozen(self._frozen)
+        return self.record.loaded if self.record else ()
 
     def _load(self, module: nn.Module) -> None:
         weights, own = _read(Path(self.source)), module.state_dict()
@@ -61,7 +62,7 @@ class Start:
             raise mistakes.other_weights(self.source)
         loaded = {name for name, value in own.items() if name in weights and weights[name].shape == value.shape}
         if not loaded:
-            raise mistakes.no_weight_fits(self.source, _some(weights), _some(own))
+            raise mistakes.no_weight_fits(self.source, listed(weights), listed(own))
         with torch.no_grad():
             for name in loaded:
                 own[name].copy_(weights[name])
@@ -77,7 +78,7 @@ class Start:
             return ""
         text = f"begins with {plural(len(self.record.loaded), 'weight')} of {self.source}"
         parts = {"new": self.record.new, "not used": self.record.unused}
-        return "; ".join([text, *(f"{what}: {_some(names)}" for what, names in parts.items() if names)])
+        return "; ".join([text, *(f"{what}: {listed(names)}" for what, names in parts.items() if names)])
 
 
 def _require_model(folder: Path) -> None:
@@ -98,10 +99,3 @@ def _digest(weights: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {value.dtype} {list(value.shape)}\n".encode())
         digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _some(names: Iterable[str]) -> str:
-    first = list(names)
-    return ", ".join(first[:_MOST_NAMES]) + (
-        f" and {len(first) - _MOST_NAMES} more" if len(first) > _MOST_NAMES else ""
-    )

@@ -12,7 +12,6 @@ import torch
 
 from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
-from archlang.errors.terminal import Terminal
 from archlang.plan.plan import Plan
 from archlang.plan.rules import HIGHEST_SEED
 from archlang.tasks.kit.cache import ReadsUserFiles
@@ -31,13 +30,12 @@ from archlang.train.refusals import describe_steps, is_capturable, is_elementwis
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
-from archlang.train.runs.progress import ProgressDisplay
 from archlang.train.runs.start import Start
 from archlang.train.settings import Settings
 from archlang.train.stacked import WEIGHTS_APART, StackedStep
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import SAVED_EVERY, CannotStack, Interval, NoProgress, Trainer, Watcher, train_all
+from archlang.train.trainer import SAVED_EVERY, SILENT, CannotStack, Interval, Trainer, Watcher, train_all
 
 
 @leaving_process_group
@@ -54,19 +52,18 @@ def train(
     remat: Remat = 0,
     shard: bool = False,
     save: Interval = SAVED_EVERY,
-    console: Terminal | None = None,
-    watcher: Watcher | None = None,
+    watcher: Watcher = SILENT,
     stop: Stop | None = None,
     splits: Sequence[str] = (),
 ) -> Result:
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
-    services that receive the curves. Progress is shown on `console`, or else by `watcher`. On a GPU, steps are CUDA
-    graphs where they can be, unless they are `eager`; with `remat`, loops keep their states only, and the backward pass
-    computes so many steps together again; with `shard`, each of several processes holds a share of the weights, of
-    their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or the time of
-    `save`. A run that is stopped before its end needs only some of the `splits` of its task.
+    services that receive the curves. On a GPU, steps are CUDA graphs where they can be, unless they are `eager`; with
+    `remat`, loops keep their states only, and the backward pass computes so many steps together again; with `shard`,
+    each of several processes holds a share of the weights, of their gradients and of the optimizer's state. A
+    checkpoint follows each evaluation, and the steps or the time of `save`. A run that is stopped before its end needs
+    only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -83,7 +80,6 @@ def train(
         # The name may hold the time at which each process was started.
         record = Record(Path(fabric.broadcast(str(folder))))
     stop = stop or Stop()
-    display = ProgressDisplay(console, plan.recipe) if console is not None else None
     with (
         closing(record),
         _threads_of(record.folder) if resumes else nullcontext(),
@@ -91,11 +87,11 @@ def train(
         ignoring_eager_steps(),
     ):
         require_memory(plan, fabric.device, devices, nodes, sharded=shard)
-        loaded = _load_data(plan, settings, task, console, splits)
+        loaded = _load_data(plan, settings, task, watcher, splits)
         data = describe_data(loaded)
         start = Start(settings, record.folder)
         trainer = Trainer(
-            plan, settings, task, loaded, fabric, record, display or watcher or NoProgress(), precision,
+            plan, settings, task, loaded, fabric, record, watcher, precision,
             remat=remat, sharded=shard, save=save, prepare=start.prepare,
         )  # fmt: skip
         reason = why_eager(plan, fabric.device.type, precision, devices * nodes, remat=bool(remat), eager=eager)
@@ -110,15 +106,15 @@ def train(
         fabric.barrier()
         record.trackers += open_trackers(track if fabric.is_global_zero else (), plan, record.folder)
         with stop.listening():
-            if trainer.resume() and console is not None:
-                console.print(f"resuming at step {trainer.progress.step}")
-            elif console is not None and (text := start.describe()):
-                console.print(text)
-            if record.steps and console is not None:
-                console.print(f"steps run {record.steps}")
-            with display.showing(trainer.total, trainer.progress.step) if display else nullcontext():
+            if trainer.resume():
+                watcher.note(f"resuming at step {trainer.progress.step}")
+            elif text := start.describe():
+                watcher.note(text)
+            if record.steps:
+                watcher.note(f"steps run {record.steps}")
+            with watcher.running(trainer.total, trainer.progress.step):
                 train_all([trainer], step, stop)
-            result = conclude(plan, trainer, data, stop, console)
+            result = conclude(plan, trainer, data, stop)
         fabric.barrier()
         return result
 
@@ -155,23 +151,23 @@ def check_files(plan: Plan, folder: Path, precision: str, track: Sequence[str] =
 
 
 def _load_data(
-    plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
+    plan: Plan, settings: Settings, task: Task, watcher: Watcher = SILENT, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
-    loaded = load_needed(plan, settings, task, console, splits or task.split_names())
+    loaded = load_needed(plan, settings, task, watcher, splits or task.split_names())
     if isinstance(task, ReadsUserFiles):
         warn_of_shared_rows(loaded)
     return loaded
 
 
 def load_needed(
-    plan: Plan, settings: Settings, task: Task, console: Terminal | None = None, splits: Sequence[str] = ()
+    plan: Plan, settings: Settings, task: Task, watcher: Watcher = SILENT, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
     """Returns these splits; without any, those that no training can do without.
 
     Raises:
         RunError: one that no training can do without is empty."""
     needed = ("train", settings.selecting[0])
-    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or needed, console)
+    loaded = load_splits(plan.task.name, plan.task.statics, task, splits or needed, watcher)
     for name in needed:
         if not len(loaded[name]):
             raise mistakes.empty_split(name, plan.task.name, hasattr(task, "valid_share"))
@@ -274,9 +270,7 @@ def _train_stacked(
             try:
                 make_settings(plan)
                 shared = next(iter(runs.values()), None)
-                run = Trainer(
-                    plan, settings, task, loaded, fabric, record, NoProgress(), precision, save=save, shared=shared
-                )
+                run = Trainer(plan, settings, task, loaded, fabric, record, SILENT, precision, save=save, shared=shared)
                 input_format = InputFormat.of(task, run.test_model, loaded)
                 record.begin(plan, precision, data, input_format, fabric.device)
                 runs[index] = run

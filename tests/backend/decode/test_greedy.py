@@ -29,8 +29,6 @@ LAYER = "y + attention[2](y, memory) + {}"
 DECODERS = {
     "pointwise": "z = norm(feedforward[8](y) - y * 2)",
     "attention": "z = y + attention[2, causal = true](y)",
-    "attention with absolute positions": "z = y + attention[2, position = absolute, causal = true](y)",
-    "attention, rotary": "z = y + attention[2, position = rotary, causal = true](y)",
     "attention, xpos": "z = y + attention[2, position = xpos, causal = true](y)",
     "attention, alibi": "z = y + attention[2, position = alibi, causal = true](y)",
     "attention to a window":
@@ -40,12 +38,10 @@ DECODERS = {
         "b = a + attention[2, causal = true, window = 1](a)\n"
         "z = b + attention[2, causal = true, window = 3](b, memory)",
     "causal cross attention, alibi": "z = y + attention[2, position = alibi, causal = true](y, memory)",
-    "cross attention with places": "z = y + attention[2, position = xpos](y, memory)",
     "causal cross attention": "z = y + attention[2, causal = true](y, memory)",
     "cross attention that is causal where lengths are equal":
         "z = y + attention[2, causal = true, causal_rule = equal_lengths](y, memory)",
     "relative attention": "z = y + relative_attention[2, causal = true](y)",
-    "relative cross attention": "z = y + relative_attention[2](y, memory)",
     "attention by distance and place": "z = y + absrel_attention[2, causal = true](y)",
     "cross attention by distance and place": "z = y + absrel_attention[2](y, memory)",
     "attention to the nearest": "z = y + geometric_attention[2, causal = true](y)",
@@ -71,7 +67,6 @@ DECODERS = {
     "rotary positions at computed ones": "z = rotary_positions_at[1](y, cumulative_sum(sigmoid(linear[1](y))))",
     "LSTM": "z = lstm[d, layers = 2](y)",
     "GRU": "z = gru[d](y, sum(memory))",
-    "GRU from zero": "z = gru_from_zero[d](y)",
     "attentive GRU": "z = attentive_gru[d](y, memory, last(memory))",
     "stack RNN": "z = stack_rnn[d, slots = 5, width = 3](y)",
     "attention written with maps": "s = scores[2](y, y) + alibi_bias[2](y, y)\n"
@@ -120,8 +115,6 @@ DECODERS = {
         "repeat 2 { memory <- norm(memory + attention[2](memory)) }\nz = y + attention[2](y, memory)",
     "token halting": "repeat 6 halting y by token_halt[0.9] {\n"
         "y <- norm(" + LAYER.format("attention[2, causal = true](y)") + ") }\nz = y",
-    "token halting at its limit": "repeat 6 halting y by token_halt[1.0, length_cap = false] {\n"
-        "y <- norm(" + LAYER.format("attention[2, causal = true](y)") + ") }\nz = y",
     "token halting, mixture and another state":
         "x = y\nrepeat 6 halting y as s by token_halt[0.8, transition = true] {\n"
         "x <- norm(x + attention[2, causal = true](y, s)) y <- norm(y + attention[2](x, memory)) }\nz = x + y",
@@ -131,20 +124,12 @@ DECODERS = {
         "y <- norm(" + LAYER.format("attention[2, causal = true, position = xpos](y)") + ") }\nz = y",
     "adaptive computation time": "repeat 6 halting y by act {\n"
         "y <- norm(" + LAYER.format("relative_attention[2, causal = true](y)") + ") }\nz = y",
-    "adaptive computation time, another variant": "repeat 6 halting y by act[dehghani, epsilon = 0.2] {\n"
-        "y <- norm(" + LAYER.format("relative_attention[2, causal = true](y)") + ") }\nz = y",
     "halting in halting": "repeat 3 halting y by token_halt[0.9] {\n"
         "repeat 3 halting y by token_halt[0.8] { y <- norm(y + attention[2, causal = true](y)) }\n"
         "y <- norm(y + attention[2](y, memory)) }\nz = y",
-    "a halting encoder": "repeat 4 halting memory by global_halt[0.9] {\n"
-        "memory <- norm(memory + attention[2](memory)) }\n"
-        "z = y + attention[2](y, memory)",
     "chunks": "s = learned[3, d, init = normal]()\nz = scan c in chunks[4](y) carry s {\n"
         "a = c + attention[2, causal = true](c)\nb = a + attention[2](a, s) + attention[2](a, memory)\n"
         "s <- norm(s + attention[2](s, b))\nemit b }",
-    "chunks of a growing size": "s = learned[3, d, init = normal]()\n"
-        "z = scan c in chunks[4, balanced = true](y) carry s {\n"
-        "a = c + attention[2](c, s)\ns <- norm(s + attention[2](s, a))\nemit a }",
     "chunks of a growing size, with what they make of what is carried": "s = learned[3, d, init = normal]()\n"
         "z = scan c in chunks[4, balanced = true](y) carry s {\n"
         "a = c + attention[2](c, norm(s))\ns <- norm(s + attention[2](s, a))\nemit a }",

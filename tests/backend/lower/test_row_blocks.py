@@ -1,20 +1,23 @@
 """Claims about maps in blocks of rows: only time and memory change."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import flex_attention as flex
 
 from archlang.backend import Architecture
+from archlang.backend.attach import rematerialize_bodies
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import row_blocks
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
 from archlang.compile import load
 from tests.closeness import close
 from tests.conftest import Compiled
+from tests.unchecked_shapes import unchecked_shapes
 
 Build = Callable[..., tuple[Architecture, Architecture]]
 HEAD = """
@@ -94,10 +97,12 @@ LENGTHS = {"x": torch.tensor([7, 4, 1]), "z": torch.tensor([6, 5, 2])}
 def build(tmp_path: Path) -> Build:
     """Returns a module whose maps are computed by rows, and one in which they are whole, with the same weights."""
 
-    def make(body: str) -> tuple[Architecture, Architecture]:
+    def make(body: str, d: int = 8) -> tuple[Architecture, Architecture]:
         path = tmp_path / "program.arch"
         path.write_text(f"{HEAD}{body}\nreturn linear[classes](y)\n}}\n")
-        modules = [load(path, None, None, without_passes=without, vocab=9, classes=3) for without in ((), ("rows",))]
+        modules = [
+            load(path, None, None, without_passes=without, vocab=9, classes=3, d=d) for without in ((), ("rows",))
+        ]
         for module in modules:
             torch.manual_seed(1)
             for parameter in module.parameters():
@@ -281,7 +286,7 @@ def test_steps_that_are_computed_again_compute_their_blocks_again(
     monkeypatch.setattr(row_blocks, "_KEPT", kept)
     by_rows, _ = build(BODIES["a stack"])
     expected = outcome(by_rows, True)
-    assert rematerialize_bodies(by_rows) == 1
+    assert rematerialize_bodies(by_rows, by_rows.program.code) == 1
     for got, before in zip(outcome(by_rows, True), expected, strict=True):
         assert torch.equal(got, before)
 
@@ -329,3 +334,76 @@ class Doubled(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return 2 * x
+
+
+# The bodies that `flex_attention` computes: one product of queries and keys, one softmax over keys, one result, and
+# something that torch's attention cannot take without a map.
+BY_PAIRS = {
+    "attention by distance", "attention by distance, to all", "a window by distance", "scores with a soft cap",
+    "a soft cap", "kept by another map", "a number for each sample", "a map that a layer after it reads too",
+    "a map from outside of a loop",
+}  # fmt: skip
+
+
+@pytest.fixture
+def flexed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Tensor]]:
+    """Lets the uncompiled `flex_attention` compute what a GPU would, also in training, and returns its results."""
+    results: list[Tensor] = []
+
+    def attend(*arguments: Any, **keywords: Any) -> Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not compiled, and what torch.compile reads of arguments
+            results.append(flex.flex_attention(*arguments, **keywords))
+        return results[-1]
+
+    monkeypatch.setattr(flex, "_validate_device", lambda *_: None)
+    monkeypatch.setattr(row_blocks, "kernel", lambda _: attend)
+    with unchecked_shapes():
+        yield results
+
+
+@pytest.mark.parametrize(("name", "body"), BODIES.items(), ids=BODIES)
+def test_flex_attention_gives_the_numbers_and_gradients_of_whole_maps(
+    name: str, body: str, flexed: list[Tensor], build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch, 1)
+    monkeypatch.setattr(row_blocks, "_KEPT", 0)
+    by_rows, whole = build(body)
+    for padded in (False, True):
+        for got, expected in zip(outcome(by_rows, padded), outcome(whole, padded), strict=True):
+            close(got, expected)
+    assert bool(flexed) is (name in BY_PAIRS)
+
+
+def test_maps_are_computed_in_blocks_where_flex_attention_fails(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def refuse(*_: Tensor, **__: Any) -> Tensor:
+        calls.append(1)
+        raise NotImplementedError("this head is too small")
+
+    small_blocks(monkeypatch, 1)
+    monkeypatch.setattr(row_blocks, "kernel", lambda _: refuse)
+    by_rows, whole = build(BODIES["a soft cap"])
+    with pytest.warns(UserWarning, match="in blocks of rows, because flex_attention fails: this head is too small"):
+        got = outcome(by_rows, False)
+    outcome(by_rows, False)
+    assert len(calls) == 1  # it is not asked again
+    for one, expected in zip(got, outcome(whole, False), strict=True):
+        close(one, expected)
+
+
+def test_a_processor_never_asks_flex_attention() -> None:
+    assert row_blocks.kernel(torch.zeros(1)) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", sorted(BY_PAIRS))
+def test_flex_attention_on_a_gpu_equals_whole_maps(name: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK_ON_GPU", 1)
+    monkeypatch.setattr(row_blocks, "_KEPT", 0)
+    with unchecked_shapes(), torch.device("cuda"):
+        by_rows, whole = (module.float().cuda() for module in build(BODIES[name], d=64))
+        for length in (7, 200):
+            for got, expected in zip(outcome(by_rows, False, length), outcome(whole, False, length), strict=True):
+                torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-3 * float(expected.abs().max()))

@@ -14,7 +14,7 @@ from archlang.train.data import Data
 from archlang.train.loss import training_loss
 from archlang.train.record.mistakes import RunError
 from tests.conftest import Compiled
-from tests.train.settings_of_a_run import SETTINGS
+from tests.train.settings_of_a_run import settings_with
 
 HALTING = """
 model m(x: tokens[n]) -> logits[n, 2] {
@@ -38,7 +38,7 @@ def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(
 
     monkeypatch.setattr(loop.block, "advance", without_probabilities)
     split = Split({"x": Ragged.of([[2, 1]])}, Ragged.of([[0, 0]]))
-    settings = SETTINGS.changed(supervise="every")
+    settings = settings_with(supervise="every")
     with pytest.raises(RunError, match="`act` has no probabilities of halting"):
         training_loss(module, Data(split, torch.device("cpu")).batch(np.array([0])), module, settings)
 

@@ -9,8 +9,8 @@ from archlang.reports.charts import Chart, Curve, chart_svg
 from archlang.reports.inspection.heatmap import Heatmap, HeatmapFrame
 from archlang.reports.inspection.inspect import Inspection
 from archlang.reports.pages import render
+from archlang.reports.run_results import TextTable
 from archlang.train.runs.prediction import Answer
-from archlang.train.runs.progress import TextTable
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 400)

@@ -20,10 +20,12 @@ def test_accuracy_of_classes_counts_samples() -> None:
     assert counted.share == pytest.approx(2 / 3)
 
 
-def test_accuracy_of_positions_counts_scored_positions() -> None:
-    counted = tally("accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
-    assert counted.hits.tolist() == [1, 2, 0]
-    assert counted.counts.tolist() == [2, 2, 0]
+@pytest.mark.parametrize(
+    ("metric", "hits", "counts"), [("accuracy", [1, 2, 0], [2, 2, 0]), ("last_accuracy", [0, 1, 0], [1, 1, 0])]
+)
+def test_accuracies_count_scored_positions_or_the_last_one(metric: str, hits: list[int], counts: list[int]) -> None:
+    counted = tally(metric, Unit.POSITION, POSITIONS, PREDICTIONS)
+    assert (counted.hits.tolist(), counted.counts.tolist()) == (hits, counts)
 
 
 def test_accuracy_of_sequences_requires_every_scored_position() -> None:
@@ -32,12 +34,6 @@ def test_accuracy_of_sequences_requires_every_scored_position() -> None:
     assert counted.counts.tolist() == [1, 1, 0]
     assert tally("sequence_accuracy", Unit.POSITION, POSITIONS, PREDICTIONS).share == 0.5
     assert tally("token_accuracy", Unit.SEQUENCE, POSITIONS, PREDICTIONS).share == 0.75
-
-
-def test_last_accuracy_counts_the_last_scored_position() -> None:
-    counted = tally("last_accuracy", Unit.POSITION, POSITIONS, PREDICTIONS)
-    assert counted.hits.tolist() == [0, 1, 0]
-    assert counted.counts.tolist() == [1, 1, 0]
 
 
 def test_without_marks_every_position_is_scored() -> None:

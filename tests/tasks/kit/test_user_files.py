@@ -1,5 +1,6 @@
 """The lines of a user's own files, and the errors of malformed files."""
 
+import csv
 import gzip
 import io
 import lzma
@@ -15,6 +16,7 @@ import pytest
 from archlang.errors import MachineError
 from archlang.tasks.file import File
 from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.user_files import rows_of
 
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 TSV = "text\tlabel\nwhat a day\tgood\nno\tbad\n"
@@ -241,6 +243,12 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 def test_a_long_document_fits_into_a_cell(tmp_path: Path) -> None:
     files = own(put(tmp_path, "a.csv", f'text,label\n"{"a " * 209_000}",x\n'))
     assert len(files.generate("train", 0).inputs["x"][0]) == 209_000
+
+
+def test_a_reader_that_waits_leaves_the_limit_of_cells_to_others(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    rows = rows_of("file", [str(put(tmp_path, "a.csv", "text,label\na,b\nc,d\n"))], ["text"])
+    assert (next(rows)[2], csv.field_size_limit()) == (["a"], before)
 
 
 def test_messages_never_quote_a_file(tmp_path: Path) -> None:

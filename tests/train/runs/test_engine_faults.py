@@ -26,22 +26,19 @@ EXPECTED = {
         "submitit, SLURM": (71, rf"failed: Tiny, .*: its job \d+ on localhost ended without results .*{RESUMES}"),
     },
     "dead rank": {"torchrun": (1, r"rank +: 1; exitcode +: -9 .*")},
-    "dead node": {
-        "submitit, SLURM": (
-            71,
-            rf"failed: Tiny, .*: the process of rank 0 .* lost the others: .*; process 1 of 2 .* died .*{RESUMES}",
-        ),
-    },
     "viewer": {"torchrun": (0, ".*: running at step .*")},
     "second table": {"torchrun": (1, "error: another process is training in runs/run")},
 }  # fmt: skip
 OTHERS = {
     "time limit": TRAINED,  # a job of SLURM is saved and queued again
     "dead rank": (71, rf"failed: Tiny, .*: process 1 of 2 on \S+ died \(killed by SIGKILL\){RESUMES}"),
+    "dead node": (
+        71, rf"failed: Tiny, .*: the process of rank 0 .* lost the others: .*; process 1 of 2 .* died .*{RESUMES}"
+    ),
     "long evaluation": TRAINED,
     "viewer": (0, "trial 0: train.lr = .*: running in another process"),
     "second table": BESIDE,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

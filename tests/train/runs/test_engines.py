@@ -9,13 +9,14 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from archlang.errors import MachineError
 from archlang.plan.from_file import plan_recipe, plan_table
-from archlang.train.record.mistakes import RunError
+from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.record.reading import read_metrics, read_record
 from archlang.train.record.schemas import VERSIONS, StepMetrics, VersionsRecord
 from archlang.train.runs import engines, training
@@ -236,6 +237,36 @@ def test_another_engine_resumes_runs(
         assert_equals_solo_run(point, tmp_path)
 
 
+@pytest.mark.slow
+@installed("ray")
+def test_a_run_on_two_nodes_of_ray_that_loses_one_waits_for_another_and_equals_one_of_two_processes(
+    program: Path, points: tuple[Point, ...], tmp_path: Path
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=1)
+        dying, joined = [cluster.add_node(num_cpus=1)], list[Any]()
+        plan = plan_recipe(program, sets={"train.steps": "300", "train.every": "100"})
+        point = replace(points[0], plan=plan)
+
+        def change_nodes() -> bool:
+            if dying and (point.folder / "checkpoints" / "step-00000100").exists():
+                cluster.remove_node(dying.pop(), allow_graceful=False)
+            if caught.list and not joined:
+                joined.append(cluster.add_node(num_cpus=1))
+            return False
+
+        engine = make_engine("ray", None, {"address": cluster.address, "nodes": "2"}, retries=1)
+        with pytest.warns(RunWarning, match="no 2 CPU for a run, which waits") as caught:
+            (result,) = engine.run([point], change_nodes)
+    finally:
+        cluster.shutdown()
+    assert (result.error, result.stopped) == ("", False)
+    assert_equals_solo_run(replace(point, devices=2), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -245,9 +276,17 @@ def test_another_engine_resumes_runs(
         pytest.param("slurm", {"cluster": "local", "colour": "red"}, "colour", marks=installed("submitit")),
         pytest.param("ray", {"cpus": "abc"}, "`cpus` of the engine `ray` cannot be `abc`", marks=installed("ray")),
         pytest.param("ray", {"gpus": "-1"}, "`gpus` of the engine `ray` cannot be `-1`", marks=installed("ray")),
+        pytest.param("ray", {"nodes": "0"}, "`nodes` of the engine `ray` cannot be `0`", marks=installed("ray")),
         pytest.param("slurm", {"points": "0"}, "`points` of .* cannot be `0`", marks=installed("submitit")),
         pytest.param("slurm", {"nodes": "two"}, "`nodes` of .* cannot be `two`", marks=installed("submitit")),
-        pytest.param("slurm", {"cluster": "local", "nodes": "2"}, "nodes", marks=installed("submitit")),
+        *(
+            pytest.param(
+                "slurm", {"cluster": "local", name: text}, f"{name}={text}`: .*{reason}", marks=installed("submitit")
+            )
+            for name, text, reason in (("nodes", "2", "only one node"), ("timeout_min", "1.5", "expected type .*int"))
+        ),
+        pytest.param("slurm", {"cluster": "colour"}, "`cluster` of .* cannot be `colour`", marks=installed("submitit")),
+        pytest.param("ray", {"address": "nowhere"}, "address=nowhere`: Invalid address", marks=installed("ray")),
     ],
 )
 def test_a_wrong_option_of_an_engine_is_named(

@@ -12,7 +12,7 @@ from archlang.tasks.kit.task import Kind
 from archlang.tasks.text import Text
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import InputFormat
-from archlang.train.runs.prediction import Answer, Prediction, likelihoods, predict_inputs
+from archlang.train.runs.prediction import Answer, Prediction, likelihoods, predict_inputs, stream
 
 
 def written(answer: str, target: str) -> Prediction:
@@ -66,6 +66,34 @@ def test_an_answer_is_cut_before_a_text(writer: tuple[Architecture, InputFormat]
         assert stop in "".join(part.predicted for part in cut.parts)
         assert stop not in "".join(part.predicted for part in cut.parts[:-1])
     assert written("never written").answer == whole.answer
+
+
+@pytest.mark.parametrize(("sampling", "stop"), [(None, ""), (Sampling(seed=3), ""), (Sampling(seed=3), "d")])
+def test_a_streamed_text_is_the_predicted_one_in_pieces(
+    writer: tuple[Architecture, InputFormat], sampling: Sampling | None, stop: str
+) -> None:
+    (whole,) = predict_inputs(*writer, ["so"], CPU, length=30, sampling=sampling, stop=stop)
+    pieces = list(stream(*writer, "so", CPU, length=30, sampling=sampling, stop=stop))
+    assert "".join(pieces) == whole.answer
+    assert len(pieces) >= len(whole.parts) > 3
+    with pytest.raises(RunError, match="length"):
+        next(stream(*writer, "so", CPU, length=0))
+
+
+def test_a_character_of_several_bytes_is_streamed_when_it_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("ä" * 40, encoding="utf-8")
+    (tmp_path / "page.arch").write_text(
+        "model page(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[8](x)) }"
+    )
+    task = Text(path=str(tmp_path / "a.txt"))
+    module = archlang.load(tmp_path / "page.arch", "page", vocab=256)
+    input_format = InputFormat.of(task, module, {"train": task.generate("train", 0)})
+    sampling = Sampling(seed=1)
+    (whole,) = predict_inputs(module, input_format, [""], CPU, length=60, sampling=sampling)
+    pieces = list(stream(module, input_format, "", CPU, length=60, sampling=sampling))
+    assert "".join(pieces) == whole.answer
+    assert "\ufffd" in whole.answer
+    assert not any(piece.endswith("\ufffd") for piece in pieces[:-1])
 
 
 def test_a_likelihood_is_the_product_of_the_probabilities_of_the_next_tokens(

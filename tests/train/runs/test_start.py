@@ -45,6 +45,11 @@ recipe second from first {
     model second
     train adamw[frozen = [loaded]]
 }
+
+recipe slow from first {
+    model second
+    train adamw[rates.loaded = 1e-30, rates.mix = 0.1]
+}
 """
 
 
@@ -97,6 +102,15 @@ def test_a_weight_of_another_shape_is_new(program: Path) -> None:
     assert start["loaded"] == ["head.bias"]
     assert "table.weight" in start["new"]
     assert "table.weight" in start["unused"]
+
+
+def test_loaded_weights_have_a_rate_of_their_own_and_named_ones_another(program: Path) -> None:
+    before, folder = weights(program.parent / "first"), program.parent / "second"
+    source = {"train.weights": json.dumps(str(program.parent / "first"))}
+    train(plan_recipe(program, "slow", source), folder, device="cpu")
+    after = weights(folder)
+    same = {name for name in before if torch.equal(after[name], before[name])}
+    assert same == {"table.weight", "head.weight", "head.bias"}
 
 
 class StopsAt(Watcher):

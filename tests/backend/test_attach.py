@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from archlang.backend import Architecture
-from archlang.backend.runtime.loop_bodies import rematerialize_bodies
+from archlang.backend.attach import rematerialize_bodies
 from tests.shipped_models import SHIPPED, drawn_fields, shipped_model
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -36,7 +36,7 @@ def test_bodies_that_keep_only_states_have_the_same_gradients_bit_for_bit(name: 
     for together in (3, 1):
         again = shipped_model(name).train()
         again.load_state_dict(module.state_dict())
-        count = rematerialize_bodies(again, together)
+        count = rematerialize_bodies(again, again.program.code, together)
         less, results = kept_and_gradients(again, fields)
         assert all(map(torch.equal, results, expected))
         assert len(results) == len(expected)
