@@ -102,11 +102,10 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
     # Trainings
     for order in ("forward", "backward"):
         small = [text for pair in _SMALL_NDR.items() for text in ("--set", "=".join(pair))] if is_rehearsal else []
-        graphs = [] if is_rehearsal else ["--graphs"]
         folder = out / f"ndr-{order}"
         command = ["train", str(_TABLE), "ndr", "--seed", "1", "--set", f"task.order={order}", "--device", device]
         yield Stage(
-            f"NDR on table lookup, {order}", _python("archlang", *command, *graphs, *small, "--out", str(folder)),
+            f"NDR on table lookup, {order}", _python("archlang", *command, *small, "--out", str(folder)),
             float("inf"), 1.0,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Training steps of NDR as `archlang train` takes them, plain, as CUDA graphs and compiled, against a plain loop over a
+"""Training steps of NDR as `archlang train` takes them, on a GPU eager and as CUDA graphs, against a plain loop over a
 handwritten module: `python -m benchmarks.steps [--device cuda]`.
 
 Both sides take the same batches. Times steps only, not evaluations, checkpoints or data. Rounds of all forms
@@ -104,9 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     print(machine())
     settings = options.device, options.precision, options.warm, options.steps
-    forms: dict[str, Callable[..., float]] = {"plain": alone}
+    forms: dict[str, Callable[..., float]] = {"eager": partial(alone, eager=True)}
     if options.device == "cuda":
-        forms["--graphs"] = partial(alone, graphs=True)
+        forms["as CUDA graphs"] = alone
     for name, model in MODELS.items():
         if options.filters and not any(word.lower() in name.lower() for word in options.filters):
             continue

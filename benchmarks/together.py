@@ -53,11 +53,11 @@ class Clock(Stop):
         return (end - start) / (self._ends[1] - self._ends[0])
 
 
-def alone(plan: Plan, device: str, precision: str, warm: int, timed: int, *, graphs: bool = False) -> float:
+def alone(plan: Plan, device: str, precision: str, warm: int, timed: int, *, eager: bool = False) -> float:
     """Returns the seconds per step of one seed."""
     clock = Clock(warm, timed)
     with TemporaryDirectory() as folder:
-        training.train(plan, Path(folder) / "run", device=device, precision=precision, graphs=graphs, stop=clock)
+        training.train(plan, Path(folder) / "run", device=device, precision=precision, eager=eager, stop=clock)
     return clock.seconds
 
 

@@ -84,6 +84,7 @@ def table(
     ] = None,
     device: arguments.Device = "auto",
     devices: arguments.Devices = 1,
+    eager: arguments.Eager = False,
     precision: arguments.Precision = "32",
     yes: arguments.Yes = False,
     plugin: arguments.Plugin = None,
@@ -128,7 +129,7 @@ def table(
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
 
-    runs = TableRuns(plan, out or RUNS / plan.name, precision, device, devices)
+    runs = TableRuns(plan, out or RUNS / plan.name, precision, device, devices, eager)
     terminal = console.out if form == "terminal" else console.err
     if not no_run:
         require_trust(plan.plans)
@@ -274,6 +275,7 @@ def tune(
     seed: Annotated[int, typer.Option(min=0, help="The seed of the search, not of the runs.")] = 0,
     device: arguments.Device = "auto",
     devices: arguments.Devices = 1,
+    eager: arguments.Eager = False,
     precision: arguments.Precision = "32",
     yes: arguments.Yes = False,
     plugin: arguments.Plugin = None,
@@ -302,7 +304,9 @@ def tune(
     ask_for([search.first()], yes, terminal)
     deadline = deadline_of(time_limit)
     folder = out or Path("runs") / "tune" / search.recipe
-    tuning = Tuning(search, folder, seed, device, precision, deadline, save_interval(save), prune, devices, not trials)
+    tuning = Tuning(
+        search, folder, seed, device, precision, deadline, save_interval(save), prune, devices, eager, not trials
+    )
     shown, lost = RunsDisplay(terminal, search.recipe, trials), False
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries, devices)

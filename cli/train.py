@@ -39,13 +39,7 @@ def train(
     precision: arguments.Precision = "32",
     devices: Annotated[int | None, typer.Option(min=1, help="Processes on this machine, one for each device.")] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Machines; start the command on each.")] = None,
-    graphs: Annotated[
-        bool,
-        flag(
-            "--graphs",
-            "Run steps as CUDA graphs, which saves the host's time: in 32 bits, for models without halting loops.",
-        ),
-    ] = False,
+    eager: arguments.Eager = False,
     remat: arguments.Remat = None,
     shard: Annotated[
         bool, flag("--shard", "Divide the weights, gradients and optimizer state among the devices, for larger models.")
@@ -78,7 +72,7 @@ def train(
     """
     from archlang.plan.from_file import plan_recipe
     from archlang.plan.trust import require_trust
-    from archlang.train.refusals import refusal
+    from archlang.train.refusals import describe_steps, refusal, why_eager
 
     deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
@@ -106,7 +100,7 @@ def train(
     require_trust([plan])
     count, machines = devices or _torchrun_count("LOCAL_WORLD_SIZE"), nodes or _torchrun_count("GROUP_WORLD_SIZE")
     together = remat_of(remat)
-    options = {"shard": shard, "graphs": graphs, "remat": bool(together)}
+    options = {"shard": shard, "remat": bool(together)}
     if error := refusal(plan, device, precision, count * machines, **options):
         raise error
     ask_for([plan], yes, console.err if as_json else console.out)
@@ -120,6 +114,9 @@ def train(
         if start := describe_start(plan, folder):
             console.out.print(start)
         _print_needs(plan, place, count, machines, shard, together)
+        reason = why_eager(plan, place.type, precision, count * machines, remat=bool(together), eager=eager)
+        if steps_run := describe_steps(place.type, reason):
+            console.out.print(f"steps run {steps_run}")
         return
     terminal = None if as_json or not _leads() else console.out
     if terminal is not None:
@@ -143,7 +140,7 @@ def train(
     ):
         outcome = training.train(
             plan, folder, device=device, precision=precision, devices=count, nodes=machines,
-            track=track or (), graphs=graphs, remat=together, shard=shard,
+            track=track or (), eager=eager, remat=together, shard=shard,
             save=save_interval(save), watcher=watcher, stop=stop,
         )  # fmt: skip
     if not _leads():

@@ -2,21 +2,23 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.errors.machine import first_line, is_out_of_memory
-from archlang.train import mistakes
 from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.trainer import Trainer
 
-# The number of items of a batch, and the widths of its fields.
+# The number of items of a batch, the widths of its fields, and the numbers of steps that loops have drawn.
 Shape = tuple[int, ...]
 Launch = Callable[[], LossAndNorm]
 Capture = Callable[[Callable[[], LossAndNorm]], Launch]
@@ -26,8 +28,21 @@ _CAPTURED_AT = 3
 _MOST_GRAPHS = 64
 
 
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """A captured step: the items that it reads, its launch, what the step leaves on the module, and the weights that
+    have a gradient after it."""
+
+    items: Tensor
+    launch: Launch
+    losses: Mapping[str, Tensor]
+    depth: Tensor | None
+    weights: Sequence[Tensor]
+
+
 class CudaGraphStep(EagerStep):
-    """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts.
+    """Launches steps of frequent shapes as CUDA graphs. Other steps run eagerly, and so do batches in parts, and all
+    steps once a step could not be captured.
 
     The first steps of a shape run eagerly. They warm up what torch sets up at a first call, and create the optimizer's
     state of every weight that the shape updates: created in a graph, it would be zeroed at every launch. No step is
@@ -39,31 +54,45 @@ class CudaGraphStep(EagerStep):
     by as much as the captured operations would, so that checkpoints hold the right state
     (`CUDAGeneratorState::replay_prologue` of torch).
 
+    Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
+
     Batches are not padded to common widths: pools of similar lengths have few shapes, and blocks that read where a
     sequence ends, or cut it into chunks, would see the padding."""
 
-    def __init__(self, run: Trainer, capture: Capture) -> None:
-        """Prepares the run's optimizer; before the run begins or resumes."""
+    def __init__(self, run: Trainer, capture: Capture, *, moves: bool = True) -> None:
+        """Prepares the run's optimizer; before the run begins or resumes. `moves`: graphs can hold the optimizer."""
         super().__init__(run)
-        make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
-        self._capture = capture
+        if moves:
+            make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
+        self._capture, self._moves = capture, moves
         self._counts: Counter[Shape] = Counter()
-        # By shape: the items that a graph reads, its launch, and the tensors that hold its auxiliary losses.
-        self._graphs: dict[Shape, tuple[Tensor, Launch, Mapping[str, Tensor]]] = {}
+        self._graphs: dict[Shape, _Graph] = {}
         self._most_graphs = _MOST_GRAPHS
+        self._drawn = drawn_loops(run.module)
+        self._take_all_steps(run.data.is_resident)
+        # Outside of the pool of the graphs, which overwrite each other's memory.
+        self._gradients: dict[Tensor, Tensor] = {}
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         run = self.run
-        shape = (len(items), *run.data.widths(items))
-        if len(items) > (run.micro or len(items)) or not self._is_captured(shape, items):
+        widths = run.data.widths(items)
+        shape = (len(items), *widths, *(loop.drawn_count or 0 for loop in self._drawn))
+        if len(items) > (run.micro or len(items)) or not self._is_captured(shape, items, widths):
             return super()._train_on(items)
-        graph_items, launch, losses = self._graphs[shape]
-        graph_items.copy_(run.data.place(items))
-        loss, norm = launch()
-        run.module.losses = {name: own.clone() for name, own in losses.items()}
-        return loss.clone(), None if norm is None else norm.clone()
+        graph = self._graphs[shape]
+        graph.items.copy_(run.data.place(items))
+        loss, norm = graph.launch()
+        run.module.losses = {name: own.clone() for name, own in graph.losses.items()}
+        run.module.mean_depth = None if graph.depth is None else graph.depth.clone()
+        loss, norm = loss.clone(), None if norm is None else norm.clone()
+        if not self._moves:
+            run.optimizer.zero_grad(set_to_none=True)
+            for weight in graph.weights:
+                weight.grad = self._gradients[weight]
+            run.optimizer.step()
+        return loss, norm
 
-    def _is_captured(self, shape: Shape, items: np.ndarray) -> bool:
+    def _is_captured(self, shape: Shape, items: np.ndarray, widths: tuple[int, ...]) -> bool:
         """Counts a step of this shape. Captures it if it is frequent and the memory suffices."""
         run = self.run
         if not run.data.is_resident:
@@ -74,33 +103,53 @@ class CudaGraphStep(EagerStep):
         if self._counts[shape] < _CAPTURED_AT or len(self._graphs) >= self._most_graphs:
             return False
         graph_items = run.data.place(items).clone()
-
-        def step() -> LossAndNorm:
-            run.optimizer.zero_grad(set_to_none=True)
-            loss = self._backward(run.data.gather(graph_items, shape[1:]))
-            return loss, self._update()
-
+        if not self._moves:
+            self._gradients = self._gradients or {weight: torch.zeros_like(weight) for weight in run.weights}
         try:
-            self._graphs[shape] = graph_items, self._capture(step), run.module.losses
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
+            launch = self._capture(partial(self._step, graph_items, widths))
+            weights = [weight for weight in run.weights if weight.grad is not None]
+            self._graphs[shape] = _Graph(graph_items, launch, run.module.losses, run.module.mean_depth, weights)
+            return True
+        except Exception as error:
+            if is_out_of_memory(error):
+                self._most_graphs = len(self._graphs)
+                change = f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run"
+            else:
+                self._free()
                 # Where a capture fails, torch raises a second error at its end, which says less.
-                raise mistakes.not_captured(first_line(_origin(error))) from error
-            self._most_graphs = len(self._graphs)
-            warnings.warn(
-                f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run eagerly",
-                RunWarning,
-                stacklevel=2,
-            )
-        return shape in self._graphs
+                change = f"a step cannot be captured as a CUDA graph ({first_line(_origin(error))}); all steps run"
+        warnings.warn(f"{change} one operation at a time", RunWarning, stacklevel=2)
+        return False
+
+    def _step(self, items: Tensor, widths: Sequence[int]) -> LossAndNorm:
+        run = self.run
+        run.optimizer.zero_grad(set_to_none=True)
+        loss = self._backward(run.data.gather(items, widths))
+        if self._moves:
+            return loss, self._update()
+        norm = self._clip()
+        gradients = {self._gradients[weight]: weight.grad for weight in run.weights if weight.grad is not None}
+        torch._foreach_copy_(list(gradients), list(gradients.values()))
+        return loss, norm
 
     def _shrink(self, count: int) -> str | None:
         change = super()._shrink(count)
         if change is not None:
-            # Frees the memory pool of the graphs before the step is computed again.
-            self._graphs.clear()
-            self._most_graphs = 0
+            # Before the step is computed again.
+            self._free()
         return change
+
+    def _free(self) -> None:
+        """Frees the graphs with their memory pool, and captures no others."""
+        self._graphs.clear()
+        self._gradients.clear()
+        self._most_graphs = 0
+        self._take_all_steps(False)
+
+    def _take_all_steps(self, all_steps: bool) -> None:
+        # Also in eager steps, which draw as many random numbers as those of graphs.
+        for loop in halting_loops(self.run.module):
+            loop.all_steps = all_steps
 
 
 def make_capture(device: torch.device) -> Capture:
@@ -116,8 +165,16 @@ def make_capture(device: torch.device) -> Capture:
 
     def capture(step: Callable[[], LossAndNorm]) -> Launch:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=stream):
-            result = step()
+        before, random = torch.cuda.current_stream(device), torch.cuda.get_rng_state(device)
+        try:
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
+                result = step()
+        except Exception as error:
+            # torch stays on the stream of a capture that fails.
+            torch.cuda.set_stream(before)
+            if not is_out_of_memory(error):
+                _leave_capture(device, pool, random)
+            raise
 
         def launch() -> LossAndNorm:
             graph.replay()
@@ -126,6 +183,16 @@ def make_capture(device: torch.device) -> Capture:
         return launch
 
     return capture
+
+
+def _leave_capture(device: torch.device, pool: tuple[int, int], random: Tensor) -> None:
+    """Ends a capture that has failed: the generator of torch 2.11 would refuse all further numbers, and its allocator
+    would not free memory."""
+    generator = torch.Generator(device)
+    generator.set_state(random)
+    torch.cuda.default_generators[device.index].graphsafe_set_state(generator)
+    with suppress(RuntimeError):  # which a later torch raises, as it has done this
+        torch._C._cuda_endAllocateToPool(device.index, pool)
 
 
 @contextmanager

@@ -26,15 +26,10 @@ lost_process = RunMachineError.wording(
 batch_too_small = RunError.wording(
     "a batch of {batch} cannot be shared by {processes} processes", "raise `train.batch`, or use fewer devices"
 )
-no_graphs = RunError.wording("this run cannot use CUDA graphs: {reason}", "omit `--graphs`")
 no_shard = RunError.wording("this run cannot divide its weights: {reason}", "{remedy}")
 no_steps_to_repeat = RunError.wording(
     "`--remat` has no effect: `{model}` has no `stack` or `repeat` whose steps could be computed again",
     "omit `--remat`; to save memory, lower `train.micro`",
-)
-not_captured = RunError.wording(
-    "a step of this run cannot be captured as a CUDA graph: {reason}",
-    "omit `--graphs`: the run resumes from its last checkpoint",
 )
 out_of_memory = RunMachineError.wording(
     "`{device}` has not enough memory for a step with a batch of {batch}",

@@ -4,7 +4,7 @@ import re
 from importlib.metadata import version
 
 from archlang.graph.graph import Graph, step_loops
-from archlang.graph.operations import Halting, Repeat
+from archlang.graph.operations import Halting
 from archlang.graph.prune import normalize
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.trust import is_users_own
@@ -15,7 +15,7 @@ from archlang.types.statics import StaticValue
 # The settings that name instances of a model.
 INSTANCES = ("sign_sgd", "no_decay")
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
-# Optimizers whose scheduled numbers a CUDA graph can read from the device.
+# Optimizers that a CUDA graph can hold: they read their scheduled numbers from the device.
 _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:RMSprop", "torch.optim:SGD"})
 # Optimizers that treat each number separately, so that the weights of several seeds may share a tensor, and several
 # processes a weight.
@@ -35,6 +35,43 @@ def is_elementwise(train: BoundExtern) -> bool:
     return train.python in _ELEMENTWISE and not instance_names(train)
 
 
+def is_capturable(train: BoundExtern) -> bool:
+    """Whether a CUDA graph can hold the optimizer; others read a number on the host in each step."""
+    return train.python in _CAPTURABLE
+
+
+def why_eager(
+    plan: Plan, device: str, precision: str = "32", count: int = 1, *, remat: bool = False, eager: bool = False
+) -> str:
+    """Returns why `count` processes run the operations of a step one by one on a `device`; empty if its steps are CUDA
+    graphs."""
+    train, kind = plan.train, device.partition(":")[0]
+    own = [instance.block for instance in plan.graph.instances.values() if is_users_own(instance.python)]
+    reasons = {
+        f"`{kind}` has no CUDA graphs": kind != "cuda",
+        "as `--eager` says": eager,
+        "several devices share each batch": count > 1,
+        "batches pass through the model in parts": bool(train.statics.get("micro")),
+        "in precision 16 the host looks for overflows": precision == "16",
+        "with `supervise = deep` the host chooses the examples of each step":
+            str(train.statics.get("supervise")) == "deep",
+        "with `--remat` the host saves the state of the random numbers": remat,
+        "a stream puts other samples on the device":
+            not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream")),
+        "`sign_sgd` moves the rows that the step has read": bool(instance_names(train)),
+        f"a CUDA graph freezes what Python decides, and `{own[0] if own else ''}` is your own": bool(own),
+        "a CUDA graph freezes what Python decides, and the loss is your own": "." in str(train.statics.get("loss")),
+    }  # fmt: skip
+    return next((reason for reason, is_there in reasons.items() if is_there), "")
+
+
+def describe_steps(kind: str, reason: str) -> str:
+    """Returns how steps run on a kind of device, by why they are eager; empty where there is no choice."""
+    if kind != "cuda":
+        return ""
+    return f"one operation at a time: {reason}" if reason else "as CUDA graphs"
+
+
 def uses_every_weight(graph: Graph) -> bool:
     """Whether each training step gives each weight of a model a gradient. It may not where the number of steps depends
     on the data, where gradients stop, and in blocks of the user's own."""
@@ -46,20 +83,12 @@ def uses_every_weight(graph: Graph) -> bool:
 
 
 def refusal(
-    plan: Plan,
-    device: str = "auto",
-    precision: str = "32",
-    count: int = 1,
-    *,
-    shard: bool = False,
-    graphs: bool = False,
-    remat: bool = False,
+    plan: Plan, device: str = "auto", precision: str = "32", count: int = 1, *, shard: bool = False, remat: bool = False
 ) -> RunError | None:
     """Returns why a run cannot be computed on a `device`, in a precision, or by `count` processes; None if it can. What
     depends on a device is not known of `auto`."""
     train, kind, batch = plan.train, device.partition(":")[0], plan.train.statics.get("batch")
     region = normalize(plan.graph).region
-    operations = [node.operation for node in region.walk()]
     is_deep = str(train.statics.get("supervise")) == "deep"
     is_stream = not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream"))
     torch_version = version("torch")
@@ -84,19 +113,5 @@ def refusal(
         (tuple(map(int, re.findall(r"\d+", torch_version)[:2])) < _TORCH_THAT_SHARDS,
          f"torch {torch_version} cannot divide a model", "install torch 2.13 or later"),
     ]  # fmt: skip
-    graph_obstacles = {
-        f"`{kind}` has none": kind not in ("auto", "cuda"),
-        "they need one device and precision 32": precision != "32" or count > 1,
-        f"the optimizer `{train.name}` reads its learning rate on the host":
-            train.python not in _CAPTURABLE or bool(instance_names(train)),
-        "with `supervise = deep`, the host chooses the examples of each step": is_deep,
-        "a stream puts other samples on the device": is_stream,
-        "with `--remat`, the host saves the state of the random numbers in each step": remat,
-        "a halting loop's number of steps depends on what it computes; a graph's is fixed":
-            any(isinstance(operation, Halting) for operation in operations),
-        "a loop draws its number of steps; a graph's is fixed":
-            any(isinstance(operation, Repeat) and operation.drawn for operation in operations),
-    }  # fmt: skip
     refusals += [(shard and is_there, mistakes.no_shard(*why)) for is_there, *why in shard_obstacles]
-    refusals += [(graphs and is_there, mistakes.no_graphs(reason)) for reason, is_there in graph_obstacles.items()]
     return next((error for is_there, error in refusals if is_there), None)

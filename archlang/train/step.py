@@ -90,11 +90,15 @@ class EagerStep:
 
     def _update(self) -> Tensor | None:
         """Clips the gradients and moves the weights. Returns the gradient's norm if it was clipped."""
+        norm = self._clip()
+        self.run.optimizer.step()
+        return norm
+
+    def _clip(self) -> Tensor | None:
         run, settings = self.run, self.run.settings
         if settings.clip_value or settings.clip:
             run.fabric.strategy.precision.unscale_gradients(run.optimizer.optimizer)
         norm = clip_gradients(run.weights, settings, clip_grad_norm_)
-        run.optimizer.step()
         return getattr(norm, "full_tensor", lambda: norm)()  # that of a sharded model is divided, too
 
 

@@ -84,8 +84,7 @@ def test_trainings_on_a_gpu_ask_for_nothing_that_cuda_graphs_refuse(tmp_path: Pa
     trainings = [each.command for each in gpu.stages("cuda", tmp_path) if "archlang" in each.command]
     assert len(trainings) == 2
     for command in trainings:
-        assert "--graphs" in command
-        assert "--precision" not in command  # they need 32 bits
+        assert "--eager" not in command
 
 
 @pytest.mark.slow

@@ -227,7 +227,6 @@ def test_a_dry_run_says_the_bytes_of_each_device_and_refuses_what_does_not_fit(
         ),
         (("--shard",), "cannot divide its weights: a single process holds all of them"),
         (("--precision", "16"), "the device `cpu` does not compute in precision 16"),
-        (("--graphs",), "cannot use CUDA graphs: `cpu` has none"),
     ],
 )
 def test_a_dry_run_refuses_what_the_run_refuses(

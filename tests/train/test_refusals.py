@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from archlang.plan.from_file import plan_recipe
+from archlang.plan.plan import Plan
 from archlang.train import refusals
-from archlang.train.refusals import refusal, uses_every_weight
+from archlang.train.refusals import describe_steps, refusal, uses_every_weight, why_eager
 from archlang.types.statics import Symbol
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
@@ -25,7 +26,7 @@ recipe small {
     train OPTIMIZER[batch = 4, steps = 1]
 }
 """
-SHARDED, GRAPHS = {"count": 2, "shard": True}, {"device": "cuda:0", "graphs": True}
+SHARDED = {"count": 2, "shard": True}
 LOOP = "repeat 2 { h <- h + linear[4](h) }"
 
 
@@ -36,12 +37,15 @@ def refused(
     body: str = LOOP,
     **statics: Any,  # Any: of any kind
 ) -> str:
+    error = refusal(changed(folder, optimizer, body, **statics), **options)
+    return "" if error is None else error.message
+
+
+def changed(folder: Path, optimizer: str = "adamw", body: str = LOOP, **statics: Any) -> Plan:  # Any: of any kind
     file = folder / "small.arch"
     file.write_text(PROGRAM.replace("BODY", body).replace("OPTIMIZER", optimizer))
     plan = plan_recipe(file)
-    train = replace(plan.train, statics={**plan.train.statics, **statics})
-    error = refusal(replace(plan, train=train), **options)
-    return "" if error is None else error.message
+    return replace(plan, train=replace(plan.train, statics={**plan.train.statics, **statics}))
 
 
 @pytest.mark.parametrize(
@@ -56,17 +60,6 @@ def refused(
         ({**SHARDED, "precision": "16"}, {}, "in precision 16 gradients are scaled as a whole"),
         (SHARDED, {"optimizer": "muon"}, "`muon` may need each weight as a whole"),
         (SHARDED, {"sign_sgd": (Symbol("e"),)}, "`sign_sgd` moves the rows of a table"),
-        ({**GRAPHS, "device": "cpu"}, {}, "this run cannot use CUDA graphs: `cpu` has none"),
-        ({**GRAPHS, "precision": "bf16"}, {}, "they need one device and precision 32"),
-        ({**GRAPHS, "count": 2}, {}, "they need one device and precision 32"),
-        ({**GRAPHS, "remat": True}, {}, "with `--remat`, the host saves the state of the random numbers"),
-        (GRAPHS, {"supervise": Symbol("deep")}, "the host chooses the examples of each step"),
-        *[
-            (GRAPHS, {"optimizer": name}, f"the optimizer `{name}` reads its learning rate on the host")
-            for name in ("lion", "muon", "schedule_free")
-        ],
-        (GRAPHS, {"body": LOOP.replace("2", "2 halting h by token_halt")}, "a halting loop's number of steps"),
-        (GRAPHS, {"body": LOOP.replace("2", "2 drawn by uniform_steps[low = 1, high = 2]")}, "a loop draws its number"),
     ],
 )
 def test_what_cannot_go_together_is_refused(
@@ -84,7 +77,6 @@ def test_what_cannot_go_together_is_refused(
         ({}, {"steps": 0, "epochs": 2}, "nobody knows how many samples a stream has"),
         ({}, {"supervise": Symbol("deep")}, "those of a stream are read once"),
         ({}, {"select": Symbol("train.loss")}, "weights cannot be selected on `train`"),
-        (GRAPHS, {}, "a stream puts other samples on the device"),
         (SHARDED, {}, ""),
     ],
 )
@@ -99,6 +91,7 @@ def test_what_a_stream_cannot_do_is_refused(
     file = tmp_path / "small.arch"
     file.write_text(program.replace("BODY", LOOP).replace("OPTIMIZER", "adamw"))
     plan = plan_recipe(file)
+    assert why_eager(plan, "cuda") == "a stream puts other samples on the device"
     train = replace(plan.train, statics={**plan.train.statics, **statics})
     error = refusal(replace(plan, train=train), **options)
     assert reason in ("" if error is None else error.message)
@@ -109,11 +102,52 @@ def test_what_a_stream_cannot_do_is_refused(
     "options",
     [
         {"device": "auto", "precision": "16"}, {"device": "cpu", "precision": "bf16", "count": 4},
-        {**SHARDED, "remat": True}, GRAPHS,
+        {**SHARDED, "remat": True},
     ],
 )  # fmt: skip
 def test_what_can_go_together_is_not(options: dict[str, Any], tmp_path: Path) -> None:  # Any: as above
     assert not refused(tmp_path, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "statics", "reason"),
+    [
+        ({"device": "mps"}, {}, "`mps` has no CUDA graphs"),
+        ({"eager": True}, {}, "as `--eager` says"),
+        ({"precision": "16"}, {}, "in precision 16 the host looks for overflows"),
+        ({"count": 2}, {}, "several devices share each batch"),
+        ({"remat": True}, {}, "with `--remat` the host saves"),
+        ({}, {"supervise": Symbol("deep")}, "with `supervise = deep` the host chooses"),
+        ({}, {"sign_sgd": (Symbol("e"),)}, "`sign_sgd` moves the rows"),
+        ({}, {"loss": Symbol("mine.focal")}, "a CUDA graph freezes what Python decides, and the loss is your own"),
+        ({}, {"micro": 2}, "batches pass through the model in parts"),
+    ],
+)
+def test_steps_on_a_gpu_are_eager_for_a_reason(
+    options: dict[str, Any],
+    statics: dict[str, Any],
+    reason: str,
+    tmp_path: Path,  # Any: as above
+) -> None:
+    why = why_eager(changed(tmp_path, **statics), **{"device": "cuda:0", **options})
+    assert why.startswith(reason)
+    assert describe_steps("cuda", why) == f"one operation at a time: {why}"
+
+
+def test_python_of_the_users_own_in_a_model_makes_steps_eager(tmp_path: Path) -> None:
+    plan = changed(tmp_path)
+    own = {path: replace(instance, python="mine:Linear") for path, instance in plan.graph.instances.items()}
+    why = why_eager(replace(plan, graph=replace(plan.graph, instances=own)), "cuda")
+    assert why == "a CUDA graph freezes what Python decides, and `embed` is your own"
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "rmsprop", "sgd", "lion", "muon", "schedule_free"])
+@pytest.mark.parametrize("body", [LOOP, LOOP.replace("2", "2 halting h by token_halt")])
+def test_steps_on_a_gpu_are_cuda_graphs_otherwise(body: str, optimizer: str, precision: str, tmp_path: Path) -> None:
+    assert not why_eager(changed(tmp_path, optimizer, body), "cuda", precision)
+    assert describe_steps("cuda", "") == "as CUDA graphs"
+    assert not describe_steps("cpu", "`cpu` has no CUDA graphs")
 
 
 def test_an_older_torch_does_not_divide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

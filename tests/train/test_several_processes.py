@@ -252,13 +252,7 @@ def test_a_process_that_waits_too_long_for_another_names_itself_and_its_host(alo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("refused", "reason"),
-    [
-        (["--set", "train.batch=1"], "cannot be shared by 2 processes"),
-        (["--graphs"], "they need one device and precision 32"),
-    ],
-)
+@pytest.mark.parametrize(("refused", "reason"), [(["--set", "train.batch=1"], "cannot be shared by 2 processes")])
 def test_what_several_processes_cannot_train_is_an_error_that_is_printed_once(
     refused: list[str], reason: str, tmp_path: Path
 ) -> None:

@@ -294,7 +294,8 @@ class Halting(Loop):
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
     after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
-    `watch` is called with the tally of the full batch after each step."""
+    With `all_steps`, training computes the full batch in all steps, as the work of a CUDA graph is fixed. `watch` is
+    called with the tally of the full batch after each step."""
 
     path: str
     limit: int
@@ -307,6 +308,7 @@ class Halting(Loop):
     emits: bool = False
     step_results: StepResults | None = None
     compact: bool = False
+    all_steps: bool = False
     watch: Callable[[Tally], None] | None = None
 
     def __post_init__(self) -> None:
@@ -329,7 +331,7 @@ class Halting(Loop):
         inner_costs: Costs | None = None
         batch = len(states[halted])
         leaves = self.compact and self.watch is None and self.step_results is None
-        compaction = Compaction() if leaves and batch > 1 and not _is_masked() else None
+        compaction = Compaction() if leaves and batch > 1 and not self._is_masked() else None
         step_weights = _StepWeights()
         if self.step_results is not None:
             self.step_results.values.clear()
@@ -431,10 +433,15 @@ class Halting(Loop):
         tally, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
         return tuple(self._results(tally, states, emitted, inner_costs, mask))
 
+    def _is_masked(self) -> bool:
+        """Whether the loop computes all samples in all steps: torch.compile and vmap cannot trace a check of what has
+        halted."""
+        return (self.all_steps and self.owner.training) or torch.compiler.is_compiling() or needs_plain_form()
+
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in
         between change no result, because nothing that has halted changes."""
-        if _is_masked():
+        if self._is_masked():
             return False
         return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
 
@@ -479,12 +486,6 @@ class _StepWeights:
         following = [*self._remaining[1:], torch.zeros_like(self._remaining[0])]
         first = self._remaining[0]
         return [(before - after) / first for before, after in zip(self._remaining, following, strict=True)]
-
-
-def _is_masked() -> bool:
-    """Whether halting loops compute all samples in all steps: torch.compile and vmap cannot trace a check of what has
-    halted."""
-    return torch.compiler.is_compiling() or needs_plain_form()
 
 
 def _detached(value: Any) -> Any:  # Any: as in `Body`

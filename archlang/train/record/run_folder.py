@@ -46,7 +46,7 @@ from archlang.train.record.schemas import VERSIONS, ResumedRecord, SoftwareRecor
 
 _BLOCK = 1 << 20
 # What the bits of a result may depend on. The name of the system and the number of cores are not among it.
-_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "threads")
+_COMPARED = ("archlang", "torch", "python", "machine", "processor", "device", "gpus", "steps", "threads")
 _PACKAGE = package.FOLDER.resolve()
 # The folder of copies whose originals are not below the program's folder.
 _ELSEWHERE = "elsewhere"
@@ -141,8 +141,8 @@ def _text(value: object) -> str:
     return text or "none"
 
 
-def this_process(device: torch.device) -> schemas.VersionsRecord:
-    """Returns the software and the machine of this process."""
+def this_process(device: torch.device, steps: str = "") -> schemas.VersionsRecord:
+    """Returns the software and the machine of this process, and how its steps run."""
     return schemas.VersionsRecord(
         archlang=package.VERSION,
         python=sys.version.split()[0],
@@ -153,6 +153,7 @@ def this_process(device: torch.device) -> schemas.VersionsRecord:
         cores=os.cpu_count(),
         threads=torch.get_num_threads(),
         device=str(device),
+        steps=steps,
         gpus=tuple(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())),
     )
 
@@ -165,6 +166,8 @@ class Record:
         self._curves = Curves(folder / reading.CURVES)
         self.trackers: list[Tracker] = [self._curves]
         self._lock: BinaryIO | None = None
+        self.steps = ""
+        """how steps run on a GPU: as CUDA graphs, or why not"""
 
     def check(self, plan: Plan, precision: str) -> bool:
         """Returns whether the folder already holds this run. Changes nothing."""
@@ -209,7 +212,7 @@ class Record:
             reading.RECIPE: plan.source.text,
             reading.GRAPH: print_graph(plan.graph),
             reading.GRAPH_AT_TEST: print_graph(plan.at_test),
-            schemas.VERSIONS: schemas.json_text(this_process(device)),
+            schemas.VERSIONS: schemas.json_text(this_process(device, self.steps)),
             schemas.DATA: schemas.json_text(data),
             schemas.VOCABULARY: schemas.json_text(input_format),
             **({} if start is None else {schemas.START: schemas.json_text(start)}),
@@ -306,7 +309,7 @@ class Record:
         except mistakes.RunError as error:
             warnings.warn(f"{error.message}: what the run began with is unknown", RunWarning, stacklevel=2)
             return
-        record, changes = with_resumption(recorded, step, this_process(device))
+        record, changes = with_resumption(recorded, step, this_process(device, self.steps))
         if changes:
             self.write_json(schemas.VERSIONS, record)
             message = f"the run resumes with {changes}; its results may differ from those of an undisturbed run"

@@ -242,6 +242,7 @@ class SoftwareRecord(FileModel):
     threads: Count
     device: str
     gpus: tuple[str, ...]
+    steps: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
 class ResumedRecord(SoftwareRecord):

@@ -120,7 +120,8 @@ def _seconds_per_step(plan: Plan, point: Point) -> float:
     with tempfile.TemporaryDirectory() as parent:
         folder, clock = Path(parent) / "run", _StepClock()
         train(
-            plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop, splits=splits
+            plan, folder, device=point.device, precision=point.precision, watcher=clock, stop=clock.stop, splits=splits,
+            eager=True,
         )  # fmt: skip
     # A run of fewer steps has no warm-up; the time of its first step begins with that of the preparations.
     warm_up = _WARM_UP_STEPS if len(clock.times) > _WARM_UP_STEPS + 1 else min(1, len(clock.times) - 2)

@@ -66,6 +66,8 @@ class Point:
     """machines, on each of which a job of SLURM or a task of Ray runs the point"""
     meeting: Mapping[str, str] | None = None
     """where the processes of several nodes meet; SLURM knows it"""
+    eager: bool = False
+    """whether the operations of a step run one by one on a GPU, too"""
     is_prunable: bool = False
     """whether the run stops when its folder has the file `PRUNED`"""
 
@@ -273,7 +275,7 @@ def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
         return [
             train(
                 point.plan, point.folder, device=device, precision=precision, devices=point.devices,
-                nodes=point.nodes, save=save, watcher=watcher, stop=stop,
+                nodes=point.nodes, eager=point.eager, save=save, watcher=watcher, stop=stop,
             )
         ]  # fmt: skip
     runs = (point, *point.other_seeds)

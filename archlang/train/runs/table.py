@@ -131,6 +131,7 @@ class TableRuns:
     device: str = "auto"
     devices: int = 1
     """of each run"""
+    eager: bool = False
 
     def __post_init__(self) -> None:
         require_no_file(self.folder)
@@ -148,11 +149,15 @@ class TableRuns:
         for cell in self.plan.cells:
             for plan in cell.plans:
                 names.setdefault(id(plan), f"{cell.row.title}, {cell.column.title}, seed {plan.seed}")
-        return tuple(
-            Point(names[id(plan)], plan, folder, self.device, self.precision, deadline, save, devices=self.devices)
+        points = (
+            Point(
+                names[id(plan)], plan, folder, self.device, self.precision, deadline, save,
+                devices=self.devices, eager=self.eager,
+            )
             for plan in self.plan.plans
             if not has(folder := self.run_folder(plan), RESULTS)
-        )
+        )  # fmt: skip
+        return tuple(points)
 
     def cell_results(self) -> tuple[CellResult, ...]:
         """Returns every cell, row by row, with the values of the runs that are done and can be read."""

@@ -28,7 +28,7 @@ from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import load_tracker, open_trackers
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import Record, recorded_threads
-from archlang.train.refusals import is_elementwise, uses_every_weight
+from archlang.train.refusals import describe_steps, is_capturable, is_elementwise, uses_every_weight, why_eager
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
 from archlang.train.runs.inputs import InputFormat
@@ -50,7 +50,7 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     track: Sequence[str] = (),
-    graphs: bool = False,
+    eager: bool = False,
     remat: Remat = 0,
     shard: bool = False,
     save: Interval = SAVED_EVERY,
@@ -61,17 +61,18 @@ def train(
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
-    services that receive the curves. With `graphs`, steps are CUDA graphs; with `remat`, loops keep their states only,
-    and the backward pass computes so many steps together again; with `shard`, each of several processes holds a share
-    of the weights, of their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps
-    or the time of `save`. A run that is stopped before its end needs only some of the `splits` of its task.
+    services that receive the curves. On a GPU, steps are CUDA graphs where they can be, unless they are `eager`; with
+    `remat`, loops keep their states only, and the backward pass computes so many steps together again; with `shard`,
+    each of several processes holds a share of the weights, of their gradients and of the optimizer's state. A
+    checkpoint follows each evaluation, and the steps or the time of `save`. A run that is stopped before its end needs
+    only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
         TaskError: the task cannot be made."""
     settings, task = make_settings(plan)
     # Before other processes start, which would repeat the error.
-    place = require_device(plan, device, precision, devices, nodes, shard=shard, graphs=graphs, remat=bool(remat))
+    place = require_device(plan, device, precision, devices, nodes, shard=shard, remat=bool(remat))
     leaves_weights_out = not uses_every_weight(plan.graph)
     fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
     record = Record(folder)
@@ -95,7 +96,12 @@ def train(
             plan, settings, task, loaded, fabric, record, watcher, precision,
             remat=remat, sharded=shard, save=save, prepare=start.prepare,
         )  # fmt: skip
-        step = CudaGraphStep(trainer, make_capture(fabric.device)) if graphs else EagerStep(trainer)
+        reason = why_eager(plan, fabric.device.type, precision, devices * nodes, remat=bool(remat), eager=eager)
+        if reason:
+            step = EagerStep(trainer)
+        else:
+            step = CudaGraphStep(trainer, make_capture(fabric.device), moves=is_capturable(plan.train))
+        record.steps = describe_steps(fabric.device.type, reason)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track, start.record)
@@ -106,6 +112,8 @@ def train(
                 watcher.note(f"resuming at step {trainer.progress.step}")
             elif text := start.describe():
                 watcher.note(text)
+            if record.steps:
+                watcher.note(f"steps run {record.steps}")
             with watcher.running(trainer.total, trainer.progress.step):
                 train_all([trainer], step, stop)
             result = conclude(plan, trainer, data, stop)
@@ -262,6 +270,7 @@ def _train_stacked(
     settings, task = make_settings(first)
     fabric = make_fabric(require_device(first, device, precision), precision)
     require_memory(first, fabric.device)
+    steps = describe_steps(fabric.device.type, "seeds that train together are one model")
     loaded = _load_data(first, settings, task)
     data = describe_data(loaded)
     ends: dict[int, Result | ArchlangError] = {}
@@ -270,6 +279,7 @@ def _train_stacked(
         for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
             record = Record(folder)
             records.callback(record.close)
+            record.steps = steps
             try:
                 make_settings(plan)
                 shared = next(iter(runs.values()), None)

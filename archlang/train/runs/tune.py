@@ -65,6 +65,7 @@ class Tuning:
     """`median` or `hyperband`: which trials end before their last step"""
     devices: int = 1
     """of each run"""
+    eager: bool = False
     only_looks: bool = False
     """whether no trial will run: a study must exist, and nothing changes"""
     _study: Any = field(init=False, repr=False)  # Any: Optuna is an extra
@@ -222,7 +223,7 @@ class Tuning:
             self._reported[folder] = 0
             yield Point(
                 f"trial {trial.number}", plan, folder, self.device, self.precision, self.deadline, self.save,
-                devices=self.devices, is_prunable=bool(self.prune),
+                devices=self.devices, eager=self.eager, is_prunable=bool(self.prune),
             )  # fmt: skip
 
     def _suggest(self, trial: Any) -> dict[str, float | str]:

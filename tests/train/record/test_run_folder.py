@@ -19,7 +19,7 @@ from archlang.train.record.curves import Curves
 from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.record.reading import read_plan
 from archlang.train.record.run_folder import Record, this_process, with_resumption
-from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics
+from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics, json_value
 from archlang.train.record.summaries import summarize
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.inputs import InputFormat
@@ -67,6 +67,15 @@ def test_the_folder_describes_the_run(point: Plan, tmp_path: Path) -> None:
     assert versions["torch"] == torch.__version__
     assert versions["device"] == "cpu"
     assert json.loads((folder / "data.json").read_text()) == DATA_JSON
+
+
+def test_how_steps_run_on_a_gpu_is_recorded_and_a_change_of_it_is_named() -> None:
+    graphs, eager = (this_process(CPU, steps) for steps in ("as CUDA graphs", "eager"))
+    assert "steps" not in json_value(this_process(CPU))
+    assert json_value(graphs)["steps"] == "as CUDA graphs"
+    record, changes = with_resumption(graphs, 7, eager)
+    assert changes == "steps eager instead of as CUDA graphs"
+    assert record.resumed[-1].steps == "eager"
 
 
 def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> None:
