@@ -24,10 +24,10 @@ BUDGETS = {
     "editor play": (4_353, 4_400, 0),
     "reports": (3_601, 3_700, 0),
     "cli": (3_336, 3_500, 140),
-    "": (19_961, 16_500, 3_500),
+    "": (19_975, 16_500, 3_500),
 }
-TOTAL = 66_312  # the aim is 61,000, and the room of the parts
-TESTS = 58_969  # the aim is 55,000, and 3,600 for the tests of the same features
+TOTAL = 66_326  # the aim is 61,000, and the room of the parts
+TESTS = 58_985  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
