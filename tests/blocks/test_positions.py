@@ -189,7 +189,12 @@ def test_all_layers_share_the_angles_of_a_call(compiled: Compiled, monkeypatch: 
     )
     lengths: list[int] = []
     turns = Rotation._turns
-    monkeypatch.setattr(Rotation, "_turns", lambda self, p, dtype: (lengths.append(len(p)), turns(self, p, dtype))[1])
+
+    def noted(self: Rotation, places: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        lengths.append(len(places))
+        return turns(self, places, dtype)
+
+    monkeypatch.setattr(Rotation, "_turns", noted)
     for length in (5, 3):
         module(torch.zeros(1, length, 8))
     assert lengths == [5, 3]
