@@ -42,6 +42,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Check": {"check": check.check, "explain": library.explain, "test": contracts.hold_blocks},
     "See": {
         "show": architectures.show, "viz": architectures.viz, "summary": architectures.summary,
+        "card": architectures.card,
         "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,
     },
     "Train": {

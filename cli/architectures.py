@@ -1,8 +1,11 @@
-"""`archlang show`, `viz`, `summary` and `diff`: what an architecture is, looks like, costs, and differs in."""
+"""`archlang show`, `viz`, `summary`, `card` and `diff`: what an architecture is, looks like, costs, can do, and differs
+in."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
+from fractions import Fraction
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -228,6 +231,52 @@ def summary(
             console.out.write(f"The sums do not include the {what} of {', '.join(blocks)}: {reason}.")
     if first.unknown and recipe is None and graph.unknown_sizes:
         console.out.write(_remedy(graph))
+
+
+def card(
+    file: arguments.ProgramOrInput,
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    allow: arguments.Allow = None,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Print what an architecture costs, what it remembers, and what is proved that models like it can compute.
+
+    Costs are polynomials in the length n of a sample. Bounds of transitions hold for all weights and inputs, and may be
+    wider than what a model reaches. Each statement has its conditions and its source.
+
+    Example: archlang card recipes/s3.arch
+    """
+    from archlang.compile import compile_named
+    from archlang.graph.card import card as card_of
+
+    graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
+    made = card_of(graph)
+    if as_json:
+        console.out.write_json(_json_of(made))
+        return
+    for name, value in made.rows():
+        console.out.print(f"{name:<22}{value}", markup=False, highlight=False)
+    for claim in made.claims:
+        console.out.print(f"\n{made.model} {claim.sentence}.", markup=False, highlight=False)
+        console.out.print(f"    if: {claim.conditions}\n    by: {claim.source}", markup=False, highlight=False)
+    if not made.claims:
+        console.out.write("\nNo theorem that archlang knows applies to such a model.")
+    if made.uncounted and graph.unknown_sizes:
+        console.out.write(_remedy(graph))
+
+
+def _json_of(value: object) -> object:
+    """Returns a fact of a card as JSON has it: a polynomial with its coefficients, and None for what has no bound."""
+    if is_dataclass(value):
+        facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
+        return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})
+    if isinstance(value, tuple):
+        return [_json_of(item) for item in value]
+    if isinstance(value, Fraction | float):
+        return None if abs(value) == inf else float(value)
+    return value
 
 
 def _remedy(graph: Graph) -> str:

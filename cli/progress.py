@@ -23,7 +23,7 @@ class ProgressDisplay(Watcher):
     def __init__(self, terminal: Terminal, name: str = "") -> None:
         self._terminal = terminal
         self._name = name
-        self._accuracy = ""
+        self._accuracy = self._peak_share = ""
         self._latest: tuple[int, int, float, float, float, float | None] | None = None
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -68,7 +68,7 @@ class ProgressDisplay(Watcher):
 
     def _show(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         self._last = time.monotonic()
-        facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s  {tokens:,.0f} tokens/s"
+        facts = f"loss {loss:.4f}{self._accuracy}  {rate:.1f} steps/s  {tokens:,.0f} tokens/s{self._peak_share}"
         facts += "" if depth is None else f"  depth {depth:.1f}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=step, facts=facts)
@@ -76,6 +76,9 @@ class ProgressDisplay(Watcher):
             # By the mean speed so far, with evaluations: that of the last steps depends on the length of their items.
             remaining = (total - step) * (self._last - self._begun) / max(step - self._first_step, 1)
             self._terminal.print(f"step {step}/{total}  {facts}  {remaining:.0f} s left")
+
+    def reached(self, peak_share: float) -> None:
+        self._peak_share = f"  {peak_share:.1%} of the peak"
 
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
         metric, value = next(iter(score.metrics.items()))

@@ -134,7 +134,10 @@ def table(
     if not no_run:
         require_trust(plan.plans)
     if dry_run:
-        table_previews.print_estimate(runs, workers, together)
+        from archlang.train.runs.engines import make_engine
+
+        runner = make_engine(engine, workers, parse_sets(options), retries, devices)
+        table_previews.print_estimate(runs, runner, workers, together)
         return
     if not no_run:
         ask_for(plan.plans, yes, terminal)

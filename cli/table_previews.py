@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from archlang.plan.from_file import TablePlanner
     from archlang.plan.plan import TablePlan
     from archlang.train.runs.cost import RunCost
+    from archlang.train.runs.engines import Engine
     from archlang.train.runs.points import Point
     from archlang.train.runs.table import TableRuns
 
@@ -134,18 +135,45 @@ def _kinds(points: Sequence[Point]) -> list[_Kind]:
     ]
 
 
-def print_estimate(runs: TableRuns, workers: int | None, together: bool) -> None:
+def _require_possible(kinds: Sequence[_Kind], engine: Engine) -> None:
+    """Says for each kind of run why it cannot begin, and exits if one cannot. The devices of other machines are not
+    known."""
+    from archlang.train.devices import require_device
+    from archlang.train.record.mistakes import RunError, RunMachineError
+    from archlang.train.refusals import refusal
+    from archlang.train.runs.engines import LocalEngine
+    from archlang.train.runs.training import check_files
+
+    codes = set[int]()
+    for kind in kinds:
+        first = kind.points[0]
+        try:
+            if isinstance(engine, LocalEngine):
+                require_device(first.plan, first.device, first.precision, first.devices)
+            elif error := refusal(first.plan, first.device, first.precision, first.devices * engine.nodes):
+                raise error
+            for point in kind.points:
+                check_files(point.plan, point.folder, point.precision)
+        except RunError as error:
+            console.say(f"{kind.title}: {error.message}", error.remedy)
+            codes.add(71 if isinstance(error, RunMachineError) else 1)
+    if codes:
+        raise typer.Exit(min(codes))
+
+
+def print_estimate(runs: TableRuns, engine: Engine, workers: int | None, together: bool) -> None:
     """Prints the unfinished runs: files that must be fetched first; the FLOPs of each kind of run; after a few steps of
-    each kind, how long every run takes on this machine; and the cost of all.
+    each kind, how long every run takes on this machine; and the cost of all. Exits if a run cannot begin.
 
     Raises:
-        RunError: a run cannot begin.
+        RunError: a setting is invalid.
         TaskError: a task cannot be made."""
     from archlang.graph.text import print_graph
     from archlang.train.runs.cost import estimate_cost, seconds_per_step
 
     points = runs.points()
     kinds = _kinds(points)
+    _require_possible(kinds, engine)
     _print_missing(kinds)
     ready = [kind for kind in kinds if not kind.missing and not kind.absent]
     costs: list[RunCost] = []
@@ -207,7 +235,7 @@ def _print_missing(kinds: Sequence[_Kind]) -> None:
 def _print_total(runs: TableRuns, points: Sequence[Point], estimated: int, total: float, workers: int | None) -> None:
     from archlang.train.runs.engines import LocalEngine
 
-    at_once = min(LocalEngine(workers).workers, max(len(points), 1))
+    at_once = min(LocalEngine(workers, devices=runs.devices).workers, max(len(points), 1))
     counts = f"{plural(len(points), 'run')} to train and {len(runs.plan.plans) - len(points)} done"
     if not estimated:
         console.out.print(counts)

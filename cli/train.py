@@ -106,11 +106,13 @@ def train(
     ask_for([plan], yes, console.err if as_json else console.out)
     if dry_run:
         from archlang.train.devices import require_device
-        from archlang.train.runs.training import check_files
+        from archlang.train.runs.training import check_files, describe_start
 
         # Before torch is imported, the kind of `auto` is not known.
         place = require_device(plan, device, precision, count, machines, **options)
         check_files(plan, folder, precision, track or ())
+        if start := describe_start(plan, folder):
+            console.out.print(start)
         _print_needs(plan, place, count, machines, shard, together)
         reason = why_eager(plan, place.type, precision, count * machines, remat=bool(together), eager=eager)
         if steps_run := describe_steps(place.type, reason):

@@ -164,8 +164,8 @@ def test_these_commands_work_without_torch(tmp_path: Path) -> None:
     result = without_torch(
         ("check", str(ROOT / "recipes" / "field")), ("fmt", "--check", gutlb), ("explain", "E0401"), ("blocks",),
         ("blocks", "attention"), ("tasks", "ctl"), ("show", gutlb, "--graph"), ("show", gutlb, "--tree"),
-        ("viz", gutlb), ("summary", gutlb), ("diff", gutlb, gutlb), ("viz", gutlb, "--out", str(picture)), ("--help",),
-        ("--version",),
+        ("viz", gutlb), ("summary", gutlb), ("card", gutlb), ("diff", gutlb, gutlb),
+        ("viz", gutlb, "--out", str(picture)), ("--help",), ("--version",),
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Usage: archlang" in result.stdout

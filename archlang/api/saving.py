@@ -63,7 +63,6 @@ def write_model(module: Architecture, folder: Path, texts: Mapping[str, str], st
 
 
 def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of a run that its saved model has, by name. `plugins` are those of the model alone."""
     earlier = reading.is_earlier(run.folder)
     record = reading.read_record(run.folder, schemas.RUN, schemas.ModelRecord if earlier else schemas.RunRecord)
     texts = {

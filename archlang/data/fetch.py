@@ -201,7 +201,7 @@ class _Part:
             return _plain(error)
         except OSError as error:
             if error.errno in _FULL:
-                raise mistakes.no_room_for(self._place, error.strerror) from error
+                raise mistakes.no_room_for(error.strerror, self._place) from error
             raise
         if self._size is not None and self.here() < self._size:
             return f"the connection ended after {self.here():,} of {self._size:,} bytes"

@@ -108,12 +108,10 @@ too_little_room = DataMachineError.wording(
     "free some space, or set ARCHLANG_DATA to another folder",
 )
 
-
-def no_room_for(place: Path, reason: str | None) -> DataMachineError:
-    message = f"the disk is full ({reason}); the download of {place} was deleted"
-    return DataMachineError(message, "free some space, or set ARCHLANG_DATA to another folder")
-
-
+no_room_for = DataMachineError.wording(
+    "the disk is full ({reason}); the download of {place} was deleted",
+    "free some space, or set ARCHLANG_DATA to another folder",
+)
 not_written = DataError.wording(
     "{place} cannot be written ({reason})", "set ARCHLANG_DATA to a folder that you may write to"
 )

@@ -18,7 +18,7 @@ from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Span
-from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS
+from archlang.graph.facts import ACTS, POSITIONS, QUANTITIES, RECORDS
 from archlang.resolve.values import KINDS
 from archlang.syntax.grammar import spellings
 from archlang.syntax.stack import Prefix, read_prefix
@@ -39,7 +39,7 @@ _NUMERIC = ("int", "float", None)
 # The kinds of statics that a static of a kind can be set to; all if the kind is unknown.
 _FITTING: Mapping[str | None, Collection[str | None]] = {**{kind: (kind, None) for kind in KINDS}, "float": _NUMERIC}
 # The clauses and lists whose parts a comma separates.
-_LISTS = ("CARRY", "READS", "RECORDS", "COSTS", "GIVES", "SIZES", "MAPS", "LSQB", "LPAR")
+_LISTS = ("CARRY", "READS", "RECORDS", "ACTS", "COSTS", "GIVES", "SIZES", "MAPS", "LSQB", "LPAR")
 
 
 def definition_completions(
@@ -96,7 +96,7 @@ class _Place:
             yield from (word for word in STATEMENT_WORDS if word in accepted and word != self._misplaced)
             yield from (word for word in ("scan", "else") if word in accepted)
         elif begins_line and "PYTHON" in self.prefix.accepted:
-            yield from (word for word in accepted if word in CLAUSE_WORDS)
+            yield from (word for word in accepted if word in (*CLAUSE_WORDS, "when"))
         else:
             yield from (word for word in accepted if self._may_stand(word))
 
@@ -302,6 +302,7 @@ _WORDS_AFTER = {
     "COSTS": tuple(f"{quantity} = " for quantity in QUANTITIES),
     "GIVES": tuple(f"{size} = " for size in TASK_SIZES),
     "RECORDS": RECORDS,
+    "ACTS": ACTS,
 }
 
 
@@ -390,5 +391,6 @@ _SINGLE = {
     "COSTS": Names.COSTS,
     "MAPS": Names.STATICS,
     "RECORDS": Names.STATICS,
+    "ACTS": Names.STATICS,
     "READS": Names.STATICS,
 }

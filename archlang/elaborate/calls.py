@@ -77,8 +77,9 @@ class BoundCall:
         if not is_check() or is_wide or not item.python.startswith("archlang."):
             facts = Facts(self.binding, item, self.binding.report)
             instance = replace(
-                instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even()
-            )
+                instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even(),
+                acts=facts.acts(),
+            )  # fmt: skip
         return kind, instance
 
     def _statics(self, item: Extern, span: Span) -> dict[str, StaticValue] | None:

@@ -1,13 +1,14 @@
-"""Evaluates the clauses `costs`, `maps`, `records` and `cuts` of a signature."""
+"""Evaluates the clauses `costs`, `maps`, `records`, `cuts` and `acts` of a signature."""
 
 from collections.abc import Collection
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding
 from archlang.errors import Report, Span, ignore
-from archlang.graph.facts import POSITIONS, QUANTITIES, RECORDS, Costs, LinearMap, Record
+from archlang.graph.facts import ACTS, POSITIONS, QUANTITIES, RECORDS, Act, Costs, LinearMap, Record
 from archlang.resolve.evaluate import Evaluator
-from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describe
+from archlang.resolve.values import Bound, Data, Length, Unknown, Value, as_float, describe
+from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName, walk
 from archlang.syntax.tree import Record as RecordClause
@@ -68,6 +69,17 @@ class Facts:
                 return 0 if cut.parts is None else self._number(cut.parts, 1)
         return None
 
+    def acts(self) -> tuple[Act, ...]:
+        """What the block does to numbers and to its state, of those acts whose numbers are known."""
+        found = []
+        for clause in self._item.acts:
+            name, statics, inputs = _parts_of(clause)
+            numbers = [as_float(self._evaluator.value(number, "float")) for number in statics]
+            places = [self._inputs.index(each.text) for each in inputs if each.text in self._inputs]
+            if self._holds(clause.test) and None not in numbers:
+                found.append(Act(name.text, tuple(number for number in numbers if number is not None), tuple(places)))
+        return tuple(found)
+
     def check(self) -> None:
         """Reports the mistakes in the clauses that do not depend on statics."""
         item = self._item
@@ -101,7 +113,14 @@ class Facts:
                 self._report(mistakes.cuts_no_chunks(cut.span, item.name))
             if cut.parts is not None:
                 self._check_number(self._evaluator, cut.parts, 1, cut.test)
-        clauses: tuple[Cost | Maps | RecordClause | Cut, ...] = (*item.costs, *item.maps, *item.records, *item.cuts)
+        for act in item.acts:
+            word, _, inputs = _parts_of(act)
+            if word.text not in ACTS:
+                self._report(mistakes.unknown_act(word.span, word.text, ACTS))
+            for given in inputs:
+                self._check_input(given.span, given.text)
+        clauses: tuple[Cost | Maps | RecordClause | Cut | tree.Act, ...]
+        clauses = (*item.costs, *item.maps, *item.records, *item.cuts, *item.acts)
         for clause in clauses:
             self._holds(clause.test)
 
@@ -182,3 +201,11 @@ class Facts:
             return Bound(Dim.of(name), None)
         bound = self._lookup(name)
         return Bound(Dim.of(name), None) if bound is None and name == POSITIONS else bound
+
+
+def _parts_of(clause: tree.Act) -> tuple[tree.Name, list[Expression], list[tree.Name]]:
+    """Returns the word of an act, its numbers, and its inputs."""
+    if not isinstance(clause.act, tree.Call):
+        return (clause.act if isinstance(clause.act, tree.Name) else tree.Name(parts=("",), span=clause.span)), [], []
+    inputs = [each for each in clause.act.arguments or () if isinstance(each, tree.Name)]
+    return clause.act.callee, [static.value for static in clause.act.statics], inputs

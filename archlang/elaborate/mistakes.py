@@ -276,3 +276,7 @@ def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnost
 
 def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0508", span, "kind of record", name, possible)
+
+
+def unknown_act(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return _unknown("E0508", span, "kind of act", name, possible)

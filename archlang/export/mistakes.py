@@ -24,8 +24,7 @@ class ExportMachineError(ExportError, MachineError):
     """A module that this machine cannot export."""
 
 
-def unknown_format(path: Path, suffixes: Iterable[str]) -> ExportError:
-    return ExportError(f"`{path}` has no suffix of an export", f"use one of {', '.join(suffixes)}")
+unknown_format = ExportError.wording("`{path}` has no suffix of an export", "use one of {suffixes}")
 
 
 def hides_a_module(path: Path) -> ExportError:

@@ -1,4 +1,4 @@
-"""What a block's signature says of one instance besides its types: costs, linear maps of arguments, records."""
+"""What a block's signature says of one instance besides its types: costs, linear maps of arguments, records, acts."""
 
 from dataclasses import dataclass
 
@@ -12,6 +12,18 @@ POSITIONS = "positions"
 
 RECORDS = ("attention", "gate", "pointer")
 """What `records` may name."""
+
+ACTS = (
+    # The numbers of the result.
+    "bounded", "positive", "exponential", "logarithm", "unit", "choice",
+    # How they follow from those of the arguments.
+    "moves", "slices", "joins", "columns", "sums", "affine", "bilinear",
+    # What the result reads of positions.
+    "window", "attends", "relative", "absolute",
+    # What becomes of a state from position to position.
+    "decays", "fades", "reflects", "adds_rank", "nonlinear", "pushes",
+)  # fmt: skip
+"""What `acts` may name: docs/card.md says what each means."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +64,13 @@ class Record:
 
     kind: str
     input: int | None = None
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a block does to numbers, or to the state that it carries from position to position, as `reflects[2](k, b)`:
+    one of `ACTS`, with numbers, and the indices of the arguments that it concerns."""
+
+    word: str
+    numbers: tuple[float, ...] = ()
+    inputs: tuple[int, ...] = ()

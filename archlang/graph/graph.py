@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from archlang.errors import Span
-from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
+from archlang.graph.facts import UNKNOWN, Act, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Experts, Halting, Operation, Part, Repeat, Scan, Stack, emits, step_limit
 from archlang.types import Dim, Type
 from archlang.types.statics import StaticValue
@@ -129,6 +129,7 @@ class Instance:
     caveats: the promises that the block does not keep. A sample's result depends on `padding` or on the `batch`, the
         block draws `random` numbers, or draws them in `training`, or its `gradients` stop.
     costs, maps, records: the facts of the clauses of these names.
+    acts: the clause of this name, which no module depends on: the text of a graph does not have it.
     written: the statics that the call sets; the others have their defaults.
     even: the number of equally long parts that the block splits a sequence into; 0 for as few as the size of a part
         allows. None if all parts but the last have the size in the type."""
@@ -152,6 +153,7 @@ class Instance:
     records: tuple[Record, ...] = ()
     even: int | None = None
     written: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    acts: tuple[Act, ...] = field(default=(), compare=False, repr=False)
 
     def lengths_of(self, kinds: Iterable[Type]) -> dict[str, Dim]:
         """Returns the lengths of a call whose arguments have these types, by their names in the signature."""

@@ -22,8 +22,7 @@ class RequestError(ErrorWithRemedy):
     """A request of a page that cannot be answered."""
 
 
-def is_missing(field: str, kind: str) -> RequestError:
-    return RequestError(f"the request has no {kind} `{field}`", "reload the page")
+is_missing = RequestError.wording("the request has no {kind} `{field}`", "reload the page")
 
 
 is_too_large = RequestError.wording(

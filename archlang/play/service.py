@@ -58,7 +58,7 @@ class Request:
             RequestError: it is missing, it is no text, or it is too large."""
         value = self.fields.get(name, default)
         if not isinstance(value, str):
-            raise mistakes.is_missing(name, "text")
+            raise mistakes.is_missing("text", name)
         if len(value) > LONGEST_TEXT:
             raise mistakes.is_too_large(len(value), LONGEST_TEXT)
         # The browser may send halves of a character, which cannot be encoded.
@@ -71,7 +71,7 @@ class Request:
             RequestError: it is missing, or it is no such number."""
         value = self.fields.get(name)
         if type(value) is not int or value < 0:
-            raise mistakes.is_missing(name, "number")
+            raise mistakes.is_missing("number", name)
         return value
 
     def numbers(self, name: str, most: int, largest: int) -> tuple[int, ...]:
@@ -81,9 +81,9 @@ class Request:
             RequestError: it is missing, or it is no such list."""
         value = self.fields.get(name)
         if not isinstance(value, list) or len(value) > most:
-            raise mistakes.is_missing(name, "list of numbers")
+            raise mistakes.is_missing("list of numbers", name)
         if not all(type(each) is int and 1 <= each <= largest for each in value):
-            raise mistakes.is_missing(name, "list of numbers")
+            raise mistakes.is_missing("list of numbers", name)
         return tuple(value)
 
 
@@ -218,7 +218,7 @@ class Service:
         if request.text("beside", ""):
             raise mistakes.trains_elsewhere(request.text("beside"))
         if not _NAME.fullmatch(recipe):
-            raise mistakes.is_missing("recipe", "name")
+            raise mistakes.is_missing("name", "recipe")
         steps = request.fields.get("steps")
         if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= MOST_STEPS_OF_TRAINING:
             raise mistakes.no_number_of_steps(MOST_STEPS_OF_TRAINING)

@@ -122,7 +122,6 @@ class RunReport:
             yield Chart(title, group, y, curves, None if names else trained, marked=True, names=names)
 
     def _names(self, group: str) -> tuple[str, ...]:
-        """Returns the texts of the values of a group; empty if they are numbers."""
         return () if self.results is None else self.results.group_names.get(group, ())
 
     def _trained_range(self, group: str) -> tuple[float, float] | None:

@@ -1,5 +1,6 @@
 """The results of a run as tables of text: what was measured, and beside it what papers claim."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,9 @@ def result_table(results: Results, trained: Mapping[str, Sequence[int]] | None =
                 is_marked = trained and value in trained.get(group, ()) and group not in results.group_names
                 text = f"  {group} {group_text(results.group_names, group, value)}{' (trained)' if is_marked else ''}"
                 add(visible(text), "", None, measured, steps.get(value))
+        for least, loss in split.contexts.items() if trained is not None else ():
+            tokens = "1 token" if least == 1 else f"{least:,} to {2 * least - 1:,} tokens"
+            add(f"  after {tokens}", "", None, {"perplexity": None if loss is None else math.exp(min(loss, 700))}, None)
     names = [metric.replace("_", " ") for metric in metrics]
     headers = ["split", "items", *(["loss"] * has_loss), *names, *(["mean steps"] * has_steps)]
     return TextTable("Measured", headers, rows)

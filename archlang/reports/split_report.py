@@ -155,7 +155,6 @@ def _example(task: Task, split: Split, index: int) -> Example:
 
 
 def _text(row: np.ndarray, words: Sequence[str]) -> str:
-    """Returns the text of tokens [n], or the size of numbers [n, k]."""
     if row.ndim == 2:
         return f"{len(row)} rows of {row.shape[1]} numbers"
     return _truncated(" ".join(_word(token, words) for token in row[:_LONGEST_ITEM].tolist()))

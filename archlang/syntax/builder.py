@@ -48,6 +48,7 @@ _NODES: dict[str, tuple[type[tree.Node], str]] = {
     "added_map": (tree.Maps, "*names _ width _ test"),
     "map_name": (tree.MapName, "name _ input _"),
     "record": (tree.Record, "kind _ input _ test"),
+    "act": (tree.Act, "act _ test"),
     "setting": (tree.Setting, "path _ value"),
     "variation": (tree.Variation, "path _ values"),
     "sought": (tree.Sought, "path _ values log"),
@@ -88,7 +89,7 @@ _Level = (
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
-_CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records")
+_CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records", "acts")
 _LARGEST = 2**63
 
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")

@@ -16,7 +16,9 @@ STEP = 4
 
 _WORDS_BEFORE_VALUES = (*RESERVED, "by", "truncated", "into", "where", "at", "of", "claims", "median")
 _SIGNS = ("=", "<-", "->", "|>", "==", "!=", "<", "<=", ">", ">=", "..", "±", "+-", *"+-*/%,([{:")
-_WORDS_BEFORE_NAMES = ("on", "reads", "sizes", "costs", "maps", "records", "gives", "with", "python", "table", "recipe")
+_WORDS_BEFORE_NAMES = (
+    *("on", "reads", "sizes", "costs", "maps", "records", "acts", "gives", "with", "python", "table", "recipe"),
+)
 # A line that is too long ends before each of the first of these that it has outside of brackets, and after commas.
 _LEVELS = (
     (*CLAUSE_WORDS, "at", "from", "best", "claims"), (",",), ("|>",), ("when", "else"), ("or",), ("and",), ("+", "-"),

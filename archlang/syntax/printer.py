@@ -63,7 +63,8 @@ def signature_text(item: tree.Definition | tree.Extern) -> str:
         clauses += [("reads", item.reads), ("gives", item.gives), *(("", (caveat,)) for caveat in item.caveats)]
         clauses += [("pure", ())] * item.pure + [("causal", ())] * item.causal
         clauses += [("sizes", item.sizes), ("costs", item.costs), ("maps", item.maps), ("records", item.records)]
-        clauses += [*(("", (cut,)) for cut in item.cuts), *(("with", (name,)) for name in item.includes)]
+        clauses += [*(("", (cut,)) for cut in item.cuts), ("acts", item.acts)]
+        clauses += [("with", (name,)) for name in item.includes]
     for word, nodes in clauses:
         if nodes or word in ("pure", "causal"):
             code = tokens(Source("", f"{word} {', '.join(map(unparse, nodes))}"))[0]

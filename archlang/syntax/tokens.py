@@ -21,7 +21,7 @@ TABLE_WORDS = ("row", "column", "columns")
 PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
 CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
-    *("causal", "with", "python"),
+    *("acts", "causal", "with", "python"),
 )
 STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.

@@ -208,6 +208,13 @@ class Cut(Node):
     test: Expression | None = None
 
 
+class Act(Node):
+    """`reflects[heads](k, beta) when gated`: what a block does to numbers, or to the state that it carries."""
+
+    act: Expression
+    test: Expression | None = None
+
+
 class Signature(Node):
     """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
     are missing."""
@@ -394,10 +401,10 @@ class Extern(Item):
     """`extern block …`, `extern task …`, `extern optimizer …`: the signature of a Python class; or
     `extern settings …`, whose statics and conditions an optimizer includes by `with`.
 
-    `reads`, `caveats`, `sizes`, `costs`, `maps`, `records` and `cuts` belong to blocks, `pure` too (no weights, no
-    randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to tasks;
-    `includes` (the names behind `with`) to optimizers. `unread` are the clauses that could
-    not be read. `python` is "module:Class"; settings have none."""
+    `reads`, `caveats`, `sizes`, `costs`, `maps`, `records`, `cuts` and `acts` belong to blocks, `pure` too (no weights,
+    no randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to
+    tasks; `includes` (the names behind `with`) to optimizers. `unread` are the clauses that could not be read. `python`
+    is "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -412,6 +419,7 @@ class Extern(Item):
     maps: tuple[Maps, ...] = ()
     records: tuple[Record, ...] = ()
     cuts: tuple[Cut, ...] = ()
+    acts: tuple[Act, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()

@@ -111,7 +111,6 @@ def _sent(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _room(device: torch.device) -> float:
-    """Returns the bytes that a split on a device may have."""
     if device.type != "cuda":
         return float("inf")
     return torch.cuda.get_device_properties(device).total_memory * _LARGEST_SHARE

@@ -190,7 +190,6 @@ def mean_loss(
 def _item_losses(
     logits: Float[Tensor, "..."], batch: Batch, rule: LossRule, smoothing: Smoothing
 ) -> Float[Tensor, "b *n"]:
-    """The loss of each sample, of each position, or of the begin and the end of each span."""
     if batch.form is Form.SPANS:
         return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none").view_as(batch.targets)
     if batch.scored is None:

@@ -196,7 +196,6 @@ def _own_optimizer(train: BoundExtern, weights: list[nn.Parameter], plugins: Plu
 
 
 def _why_not_stored(optimizer: Optimizer) -> str:
-    """Returns why a checkpoint cannot hold the state of an optimizer before its first step; empty if it can."""
     file = io.BytesIO()
     try:
         torch.save(optimizer.state_dict(), file)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
 import numpy as np
@@ -35,7 +35,8 @@ class Score:
     """The evaluation of a split: its loss, the tally of each metric, and the values of its groups by item.
 
     `written` is the number of answers that the model wrote without teacher forcing. `depths` are the steps that halting
-    loops took for each item; None without such loops."""
+    loops took for each item; None without such loops. `contexts` are for a language model the mean losses of the tokens
+    that are predicted from 1, 2 to 3, 4 to 7, … tokens, by the least number of each."""
 
     split: str
     loss: float
@@ -44,6 +45,7 @@ class Score:
     items: int
     depths: Reals | None = None
     written: int = 0
+    contexts: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -57,7 +59,7 @@ class Score:
         }
         return SplitResult(
             items=self.items, written=self.written, loss=self.loss, metrics={**self.metrics}, groups=groups,
-            depth=self._depth(), joint=tuple(self._joint()),
+            depth=self._depth(), joint=tuple(self._joint()), contexts=dict(self.contexts),
         )  # fmt: skip
 
     def _among(self, chosen: np.ndarray) -> Metrics:
@@ -148,6 +150,7 @@ def evaluate(
     batches = list(data.items_by_length(batch))
     losses, weights = np.zeros(len(batches)), np.zeros(len(batches))
     depths, has_depths = np.zeros(len(split)), np.zeros(1)
+    contexts = np.zeros((len(batches), 2, 64))  # sums and counts of losses by the logarithm of the context
 
     def outputs(items: np.ndarray) -> tuple[Batch, Tensor]:
         if stopping():
@@ -168,15 +171,21 @@ def evaluate(
             item_losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
             answers.losses[items] = item_losses.sum(1, dtype=np.float64)
             answers.counts[items] = scored.sum(1).cpu().numpy()
+            places = np.log2(np.arange(1, item_losses.shape[1] + 1)).astype(np.int64)
+            np.add.at(contexts[number, 0], places, item_losses.sum(0, dtype=np.float64))
+            np.add.at(contexts[number, 1], places, scored.sum(0).cpu().numpy())
 
     with _evaluation_mode(module, data.device), resharded(module) as units:
-        measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts)
+        measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts, contexts)
         _compute_in_shares(measure, batches, measured, data.device, processes, outputs if units else None)
     # In the order of the batches, so that the sum does not depend on the number of processes.
     total = float(np.cumsum(losses)[-1]) if batches else 0.0
     tallies = answers.tallies(task, settings)
     mean = total / max(weights.sum(), 1.0)
-    return Score(name, mean, tallies, split.groups, len(split), depths if has_depths[0] else None)
+    sums, counts = contexts.sum(0)
+    by_context = {2**place: float(sums[place] / counts[place]) for place in np.flatnonzero(counts).tolist()}
+    steps = depths if has_depths[0] else None
+    return Score(name, mean, tallies, split.groups, len(split), steps, contexts=by_context)
 
 
 def _compute_in_shares(
@@ -189,10 +198,7 @@ def _compute_in_shares(
 ) -> None:
     """Calls `compute` with the number and the items of each batch, in one of the processes, which draws the same random
     numbers for a batch as any other. `results` are what it writes: all zeros before, and the same in all processes
-    afterwards. A process without a last batch calls `keep_step` with the items of another one.
-
-    Raises:
-        Interrupted: `compute` has raised it, in any of the processes."""
+    afterwards. A process without a last batch calls `keep_step` with the items of another one."""
     interrupted = np.zeros(1)
     rank = torch.distributed.get_rank() if processes > 1 else 0
     try:

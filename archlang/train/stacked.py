@@ -105,7 +105,6 @@ class StackedStep:
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": state})
 
     def _state(self, index: int) -> dict[str, Any]:  # Any: torch's own states
-        """Returns the states of the optimizer and of the generators that the run would have alone."""
         stacked = self._optimizer.state_dict()
         state = {
             weight: {
@@ -140,10 +139,7 @@ class StackedStep:
         return StepResult(losses.unbind(), [None] * len(losses) if norms is None else norms.unbind(), rate)
 
     def _compute_gradients(self, items: np.ndarray) -> Float[Tensor, " runs"]:
-        """Computes the gradients of all runs, each for its row of items. Returns their losses.
-
-        Raises:
-            CannotStack: the runs cannot be computed together; nothing has changed."""
+        """Computes the gradients of all runs, each for its row of items. Returns their losses."""
         device = self._first.fabric.device
         self._optimizer.zero_grad(set_to_none=True)
         random_before = random_state(device) if self._draws is None else None
@@ -235,10 +231,7 @@ class StackedStep:
     # Whether the runs can be computed together
 
     def _compare_with_solo(self) -> None:
-        """Compares the gradients of a few items with those of each model alone.
-
-        Raises:
-            CannotStack: they differ by more than rounding, or cannot be computed."""
+        """Compares the gradients of a few items with those of each model alone."""
         lengths = self._first.data.lengths
         order = np.argsort(lengths, kind="stable")
         shortest, longest = order[:_COMPARED_ITEMS], order[-_COMPARED_ITEMS:]

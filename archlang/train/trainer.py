@@ -88,6 +88,9 @@ class Watcher:
     def scored(self, step: int, score: Score, since_best: int = 0) -> None:
         """Shows an evaluation, after `since_best` evaluations that have not improved the selecting metric."""
 
+    def reached(self, peak_share: float) -> None:
+        """Shows from now on which share of the FLOPs is computed that the device can compute in the time."""
+
 
 SILENT = Watcher()
 
@@ -319,10 +322,7 @@ class Trainer:
         return True
 
     def _restore(self, step: int, state: schemas.CheckpointState) -> None:
-        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators.
-
-        Raises:
-            ValueError: a state is not one that this run has written."""
+        """Restores the trained weights, the begun examples, the optimizer, the precision and the generators."""
         self._evaluated_weights.restore(state.trained, step)
         if self.deep is not None:
             self.deep.restore(state.carried, self.fabric.device)
@@ -441,6 +441,8 @@ class Trainer:
         self.record.append(schemas.METRICS, metrics)
         self.record.append(schemas.TIMINGS, timing)
         self.record.scalars(step, {f"train/{name}": number for name, number in metrics.scalars().items()})
+        if timing.peak_share:
+            self.watcher.reached(timing.peak_share)
         self.watcher.step(step, self.total, float(loss), speeds[0], speeds[2], depth)
 
     def batch(self, items: np.ndarray) -> Batch:

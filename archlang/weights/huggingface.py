@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,21 @@ from archlang.disk.os_errors import os_errors_as
 from archlang.disk.readable import ReadableFolders
 from archlang.errors import Source
 from archlang.export.plain.file import plain_text, plain_weights
+from archlang.plan.overrides import static_text
 from archlang.plan.plan import Plan
+from archlang.syntax.reading import LARGEST as LARGEST_PROGRAM
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import load_weights
+from archlang.train.record.run_folder import stored_files
 from archlang.train.runs.inputs import InputFormat
 from archlang.weights import mistakes
 from archlang.weights.families import Config, Family, families, vocab_of
 
 # The code of a model that has no family, for `transformers`; MODEL is its class.
 _WRAPPER = Path(__file__).parent / "wrapper.txt"
-_CODE = "modeling_archlang.py"
+_CODE, _OWN_TYPE = "modeling_archlang.py", "archlang"
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _TOKENIZER, _LARGEST_TOKENIZER = "tokenizer.json", 64 << 20
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
@@ -133,6 +136,8 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     if not hub.has(_CONFIG):
         raise mistakes.not_a_model(folder, _CONFIG)
     config = hub.read_json(_CONFIG)
+    if config.get("model_type") == _OWN_TYPE:
+        return _import_own(hub, out)
     family = _family_of(folder, config)
     vocab = _number(config, "vocab_size")
     if vocab is None:
@@ -149,7 +154,7 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     with weights_loaded_later():
         module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
     own = (family.to_page(name, weights[name], module, statics) for name in weights if not _BUFFER.fullmatch(name))
-    _load(module, family, folder, dict(own))
+    _load(module, family.page, family.repeated, folder, dict(own))
     if has_task:
         plan = plan_named(source, None, family.page, {})
         assert plan is not None, "the recipe has this name"
@@ -157,6 +162,22 @@ def import_folder(folder: Path, out: Path) -> Architecture:
         return module
     settings = {f"model.{name}": value for name, value in {**statics, "vocab": vocab}.items()}
     record = schemas.ModelRecord(model=family.page, settings=settings)
+    saving.write_model(module, out, {schemas.RUN: schemas.json_text(record)})
+    return module
+
+
+def _import_own(hub: HubFolder, out: Path) -> Architecture:
+    """The model of a folder that `export_folder` has written with its code; of it only the program is read."""
+    try:
+        record = schemas.ModelRecord.model_validate_json(hub.read(schemas.RUN, LARGEST_JSON))
+        text = hub.read(reading.RECIPE, LARGEST_PROGRAM).decode()
+    except ValueError as error:
+        raise mistakes.damaged(hub.path, str(error)) from error
+    sets = {path: static_text(value) for path, value in record.settings.items()}
+    with weights_loaded_later():
+        module = load_named(Source(str(out.absolute() / reading.RECIPE), text), record.model, None, sets)
+    weights = {name.removeprefix("model."): value for name, value in hub.weights().items()}
+    _load(module, record.model, [], hub.path, weights)
     saving.write_model(module, out, {schemas.RUN: schemas.json_text(record)})
     return module
 
@@ -174,16 +195,16 @@ def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | 
     }
 
 
-def _load(module: Architecture, family: Family, folder: Path, weights: dict[str, Tensor]) -> None:
+def _load(module: Architecture, page: str, repeated: Sequence[str], folder: Path, weights: dict[str, Tensor]) -> None:
     own = module.state_dict()
-    for name in {*family.repeated} - {*own}:
+    for name in {*repeated} - {*own}:
         value = weights.pop(name, None)
         if value is not None and not any(torch.equal(value, other) for other in weights.values()):
             weights[name] = value
     for name in sorted({*own, *weights}):
         ours, theirs = (list(each[name].shape) if name in each else None for each in (own, weights))
         if ours != theirs:
-            raise mistakes.names_differ(folder, family.page, name, ours, theirs)
+            raise mistakes.names_differ(folder, page, name, ours, theirs)
     kinds = {value.dtype for value in weights.values()}
     module.to(torch.float64 if kinds == {torch.float64} else torch.float32)
     module.load_state_dict(weights)
@@ -268,17 +289,28 @@ def _of_any(module: Architecture) -> dict[str, str | bytes]:
         raise mistakes.not_a_language_model(module.program.graph.name)
     name = "ArchlangForCausalLM"
     places = {"AutoConfig": f"{Path(_CODE).stem}.ArchlangConfig", "AutoModelForCausalLM": f"{Path(_CODE).stem}.{name}"}
-    config = {"architectures": [name], "model_type": "archlang", "vocab_size": vocab_of(module), "auto_map": places}
+    config = {"architectures": [name], "model_type": _OWN_TYPE, "vocab_size": vocab_of(module), "auto_map": places}
     config |= {"use_cache": False, "tie_word_embeddings": False, **_marks_of(module)}
     weights = {f"model.{key}": value for key, value in plain_weights(module).items()}
     text = plain_text(module)
     found = re.search(r"def load\(.*\) -> (\w+):", text)
     assert found is not None, "the file has a function that loads its weights"
     return {
+        **_program_of(module),
         **_files(config, weights),
         "plain_model.py": text,
         _CODE: _WRAPPER.read_text(encoding="utf-8").replace("MODEL", found[1]),
     }
+
+
+def _program_of(module: Architecture) -> dict[str, str | bytes]:
+    """Returns the files by which `import_folder` has the page of a module again; none if it needs other files."""
+    origin = module.program.origin
+    if origin is None or origin.program is None or stored_files(origin.program, origin.used):
+        return {}
+    settings = {path: value for path, value in origin.settings.items() if path.startswith("model.")}
+    record = schemas.ModelRecord(model=origin.graph.name, settings={**settings, "model.vocab": vocab_of(module)})
+    return {reading.RECIPE: origin.program.text, schemas.RUN: schemas.json_text(record)}
 
 
 def _files(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str, str | bytes]:  # Any: JSON

@@ -1,4 +1,4 @@
-"""`archlang show`, `viz`, `summary` and `diff`: every stage, picture, cost and difference of programs."""
+"""`archlang show`, `viz`, `summary`, `card` and `diff`: every stage, picture, cost and difference of programs."""
 
 import json
 import re
@@ -127,6 +127,26 @@ def test_a_picture_may_be_a_png(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py", reason="resvg-py is not installed")
     run("viz", GUTLB, "-o", str(tmp_path / "gutlb.png"))
     assert (tmp_path / "gutlb.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_card_says_what_is_proved_with_conditions_and_source() -> None:
+    card, facts = run("card", str(RECIPES / "s3.arch")), json.loads(run("card", str(RECIPES / "s3.arch"), "--json"))
+    assert "memory moves by a diagonal plus rank 2, with eigenvalues in [-1, 1]" in card
+    for claim in facts["claims"]:
+        sentence, conditions, source = claim.values()
+        assert f"layer {sentence}.\n    if: {conditions}\n    by: {source}\n" in card
+    assert facts["flops"] == {"coefficients": [0.0, 21376.0], "is_exact": True, "text": "21,376 n"}
+    assert facts["transitions"][0]["rank"] == 2
+
+
+def test_a_card_without_a_theorem_says_so(archlang: Command, folder: Path) -> None:
+    (folder / "own.arch").write_text(
+        'extern block own(h: seq[n, d]) -> seq[n, d] python "own:Own"\n'
+        "model m(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](own(embed[8](x))) }\n"
+    )
+    result = archlang("card", "own.arch")
+    assert "No theorem that archlang knows applies to such a model." in result.out
+    assert "--set vocab=10" in result.out
 
 
 def test_a_summary_grows_with_the_batch() -> None:

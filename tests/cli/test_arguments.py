@@ -41,7 +41,7 @@ def test_a_folder_without_programs_is_an_error(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     "command",
     [
-        ("check", "FILE"), ("viz", "FILE"), ("summary", "FILE"), ("show", "FILE"),
+        ("check", "FILE"), ("viz", "FILE"), ("summary", "FILE"), ("card", "FILE"), ("show", "FILE"),
         ("show", "FILE", "--tree"), ("show", "FILE", "--lowered"), ("diff", "FILE", "model.arch", "--recipe", "wide"),
         ("diff", "model.arch", "FILE", "--recipe", "wide"),
     ],
@@ -58,7 +58,7 @@ def test_a_program_of_standard_input_is_read_like_a_file(
     assert of_input.out.replace("<stdin>", "model.arch") == of_file.out
 
 
-@pytest.mark.parametrize("command", ["check", "show", "summary", "diff", "viz"])
+@pytest.mark.parametrize("command", ["check", "show", "summary", "card", "diff", "viz"])
 def test_a_mistake_in_standard_input_is_one_of_stdin(archlang: Command, folder: Path, command: str) -> None:
     second_file = ["model.arch"] if command == "diff" else []
     result = archlang(command, "-", *second_file, stdin=MODEL.replace("last", "lsat").encode())

@@ -41,9 +41,10 @@ def test_a_log_gets_the_last_step_and_few_others(monkeypatch: pytest.MonkeyPatch
 def test_a_terminal_gets_a_bar() -> None:
     display, terminal = display_on(terminal=True)
     with display.running(10, 4):
+        display.reached(0.3049)
         display.step(7, 10, 0.25, 4.0, 1234.5, None)
-    assert "7/10" in terminal.getvalue()
-    assert "loss 0.2500" in terminal.getvalue()
+    for expected in ("7/10", "loss 0.2500", "1,234 tokens/s  30.5% of the peak"):
+        assert expected in terminal.getvalue()
 
 
 @pytest.mark.parametrize("terminal", [True, False])

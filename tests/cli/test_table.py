@@ -106,6 +106,30 @@ def test_a_dry_run_estimates_the_runs_and_leaves_no_files(archlang: Command, fol
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (("--precision", "16"), 1, "error: Tiny, Longer: the device `cpu` does not compute in precision 16"),
+        (("--devices", "16"), 1, "error: Tiny, Longer: a batch of 8 cannot be shared by 16 processes"),
+        (("--device", "mps"), 71, "error: Tiny, Longer: there is no device `mps`"),
+        (("--engine-option", "nodes=2"), 1, "the engine `local` does not take the option `nodes`"),
+    ],
+)
+def test_a_dry_run_names_the_rows_that_the_runs_refuse(
+    archlang: Command, folder: Path, arguments: tuple[str, ...], code: int, reason: str
+) -> None:
+    result = table(archlang, "--dry-run", *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert reason in result.err
+    assert reason.startswith("the engine") or reason.replace("Tiny", "Tinier, by half") in result.err
+
+
+def test_a_dry_run_counts_the_nodes_of_a_run(archlang: Command, folder: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    result = table(archlang, "--dry-run", "--engine", "ray", "--engine-option", "nodes=3", "--devices", "3")
+    assert "a batch of 8 cannot be shared by 9 processes" in result.err
+
+
 def test_a_dry_run_counts_flops_and_ends_with_the_cost_here(archlang: Command, folder: Path) -> None:
     first, *lines = table(archlang, "--dry-run").out.splitlines()
     assert first == "preparing the data of ctl"

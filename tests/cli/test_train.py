@@ -272,6 +272,14 @@ def test_a_dry_run_asks_the_files_that_the_run_asks(
         assert files() == before
 
 
+def test_a_dry_run_says_which_weights_the_run_begins_with(archlang: Command, folder: Path) -> None:
+    assert archlang("train", "tiny.arch", "--out", "first", "--device", "cpu").code == 0
+    options = ("train", "tiny.arch", "--from", "first", "--set", "model.d=16", "--out", "second", "--device", "cpu")
+    dry, run = archlang(*options, "--dry-run"), archlang(*options)
+    (line,) = [line for line in run.out.splitlines() if line.startswith("begins with 1 weight of ")]
+    assert line in dry.out
+
+
 OWN_BLOCK = """import torch
 from torch import nn
 

@@ -64,6 +64,7 @@ CLAUSE_WORDS = (
     "costs",
     "maps",
     "records",
+    "acts",
     "pure",
 )
 STATEMENTS = ("let", "loss", "return", "if", "repeat", "stack", "scan")

@@ -11,7 +11,7 @@ from archlang.backend.runtime.recording import recording
 from archlang.compile import compile_graph
 from archlang.errors import ProgramError
 from archlang.graph import Graph, Instance
-from archlang.graph.facts import UNKNOWN, Costs, LinearMap, Record
+from archlang.graph.facts import UNKNOWN, Act, Costs, LinearMap, Record
 from archlang.graph.operations import Call, Product, Repeat
 from archlang.graph.summary import summarize
 from archlang.plan.check import check, check_text
@@ -54,6 +54,13 @@ def test_maps_records_and_even_cuts_depend_on_conditions(tmp_path: Path) -> None
     assert wide.records == (Record("gate", 0), Record("attention"))
     assert narrow.maps == ()
     assert narrow.records == (Record("attention"),)
+
+
+def test_acts_have_numbers_and_inputs_and_depend_on_conditions(tmp_path: Path) -> None:
+    clauses = "acts reflects[heads + 1](kv, q), bounded[-1, 0.5] when wide, affine"
+    reflects, bounded, affine = Act("reflects", (3.0,), (1, 0)), Act("bounded", (-1.0, 0.5)), Act("affine")
+    assert instance(tmp_path, clauses).acts == (reflects, bounded, affine)
+    assert instance(tmp_path, clauses, "wide = false").acts == (reflects, affine)
 
 
 @pytest.mark.parametrize(("wide", "even"), [("true", 2), ("false", None)])
@@ -102,6 +109,8 @@ def test_facts_of_a_size_that_is_not_known_are_unknown(tmp_path: Path) -> None:
         ("pure costs parameters = d", "E0510", "has no weights"),
         ("pure maps key(x) = d", "E0510", "has no weights"),
         ("cuts evenly", "E0510", "gives no `chunks`"),
+        ("acts reflect(x)", "E0508", "unknown kind of act `reflect`"),
+        ("acts reflects(k)", "E0502", "no input `k`"),
         ("maps key(t) = d", "E0510", "`t` is `tokens[n]`"),
         ("records attention = x", "E0510", "not an input"),
         ("sizes d = 3", "E0205", "`d` already means a size"),

@@ -27,7 +27,9 @@ SMALL_TASK = {
     # A text that the reader writes first.
     "text": {"task.path": json.dumps(str(RECIPES.parent / "blocks" / "a*.arch"))},
 }
-SHORT = {"train.batch": "4", "train.steps": "2", "train.every": "2"}
+# Statics that make a model of a paper's size small, by their page.
+SMALL_MODEL = {"gpt2_124m": {"model.d": "24", "task.length": "128", "task.by": "bytes", "task.valid_share": "0.2"}}
+SHORT = {"train.batch": "4", "train.micro": "0", "train.steps": "2", "train.every": "2"}
 
 
 def name(path: Path) -> str:
@@ -46,7 +48,7 @@ def test_a_page_is_short_has_no_mistake_and_needs_no_python(page: Path) -> None:
 
 def small(page: Path, recipe: str) -> dict[str, str]:
     plan = plan_recipe(page, recipe)
-    settings = {**FEW, **SMALL_TASK.get(plan.task.name, {})}
+    settings = {**FEW, **SMALL_TASK.get(plan.task.name, {}), **SMALL_MODEL.get(page.stem, {})}
     return {path: value for path, value in settings.items() if path in plan.settings} | SHORT
 
 

@@ -107,7 +107,7 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
     [
         ("modle m(x: s) -> s { return x }", "expected an item (", "did you mean `model`?"),
         ("block b(h: s) -> s { ret h }", "no statement begins with `ret`", "did you mean `return`?"),
-        ('extern block b(x: s) -> s re x python "m:C"', "expected `costs`", "did you mean `reads` or `records`?"),
+        ('extern block b(x: s) -> s re x python "m:C"', "expected `acts`", "did you mean `reads` or `records`?"),
         ("block b(h: s) -> s { y = scan h { } }", "expected `after` or `in`, found `{`", "put one of these before"),
         ("block b(h: s) -> { return h }", "expected a type, found `{`", "put a type before `{`"),
         (
@@ -128,8 +128,8 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
         (
             'extern block b(x: s) -> s pyhton "m:C"',
-            "expected `costs`, `cuts`, `depends`, `maps`, `pure`, `python`, `random`, `reads`, `records`, `sizes`, "
-            "`stops`, `when`, `where` or `[`",
+            "expected `acts`, `costs`, `cuts`, `depends`, `maps`, `pure`, `python`, `random`, `reads`, `records`, "
+            "`sizes`, `stops`, `when`, `where` or `[`",
             "did you mean `python`?",
         ),
         ("block in(h: s) -> s { }", "expected a name, found `in`", "`in` is a reserved word"),

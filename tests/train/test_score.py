@@ -244,6 +244,14 @@ def test_perplexity_is_e_to_the_mean_loss_of_scored_positions(batch: int) -> Non
     assert measured.result().groups["length"][2]["perplexity"] == pytest.approx(alone.metrics["perplexity"])
 
 
+@pytest.mark.parametrize("batch", [1, 100])
+def test_losses_are_averaged_by_the_length_of_the_context(batch: int) -> None:
+    measured = score(replace(POSITIONS, scored=None), batch, unit=Unit.POSITION, metrics=("perplexity",))
+    right, wrong, _ = F.log_softmax(torch.tensor([4.0, 0.0, 0.0]), 0).tolist()
+    assert measured.result().contexts == pytest.approx({1: -(right + wrong) / 2, 2: -(2 * right + wrong) / 3}, rel=1e-5)
+    assert score(POSITIONS, unit=Unit.POSITION).contexts == {}
+
+
 def test_bits_per_byte_divide_the_bits_of_all_losses_by_the_bytes_of_the_items() -> None:
     sizes = Ragged.table(np.arange(1, len(POSITIONS) + 1)[:, None])
     measured = score(replace(POSITIONS, notes={"bytes": sizes}), unit=Unit.POSITION, metrics=("bits_per_byte",))

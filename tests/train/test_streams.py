@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from archlang.train import trainer
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import training
+from archlang.train.runs.evaluation import evaluate_run
 from archlang.train.step import EagerStep
 from tests.hub import COMMIT, Hub
 from tests.tiny_run import StopAfter
@@ -129,6 +131,12 @@ def test_a_record_says_what_is_read_and_a_run_does_not_resume_on_something_else(
     write(tmp_path / "train" / "1.jsonl", 201, 200)
     with pytest.raises(RunError, match="its train split held other items"):
         training.train(plan, tmp_path / "run", device="cpu")
+
+
+def test_an_evaluation_does_not_read_the_stream(plan: Plan, tmp_path: Path) -> None:
+    trained = training.train(plan, tmp_path / "run", device="cpu")
+    shutil.rmtree(tmp_path / "train")
+    assert evaluate_run(tmp_path / "run", device="cpu").splits == trained.splits
 
 
 @pytest.mark.parametrize("part", [2, 3])

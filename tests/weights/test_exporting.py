@@ -63,6 +63,22 @@ def test_any_other_page_brings_its_code(tmp_path: Path) -> None:
         assert torch.equal(written_tokens[:, 4:], ours.decode(begin=prompt, limit=6).tokens)
 
 
+def test_any_other_page_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "page.arch").write_text(PAGE)
+    ours = archlang.load(tmp_path / "page.arch", vocab=50, steps=4).eval()
+    export_folder(ours, tmp_path / "out")
+    import_folder(tmp_path / "out", tmp_path / "back")
+    back, tokens = archlang.load(tmp_path / "back"), torch.randint(50, (3, 9))
+    assert torch.equal(back(tokens), ours(tokens))
+    assert (tmp_path / "back" / "recipe.arch").read_text() == PAGE
+    (tmp_path / "out" / "recipe.arch").write_text(PAGE.replace("norm(", "nrm("))
+    with pytest.raises(archlang.ProgramError, match="nrm"):
+        import_folder(tmp_path / "out", tmp_path / "other")
+    (tmp_path / "out" / "run.json").write_text("{}")
+    with pytest.raises(mistakes.WeightsError, match="is damaged"):
+        import_folder(tmp_path / "out", tmp_path / "other")
+
+
 def test_a_folder_is_replaced_only_if_that_is_asked(tmp_path: Path) -> None:
     (tmp_path / "page.arch").write_text(PAGE)
     ours = archlang.load(tmp_path / "page.arch", vocab=50).eval()

@@ -38,7 +38,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_whole_journey(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    commands, python = fences(PAGE, "text")
+    commands, rates, python = fences(PAGE, "text")
     for command in commands.splitlines():
         run(command, monkeypatch)
     assert "begins with 28 weights of" in capsys.readouterr().out
@@ -46,6 +46,9 @@ def test_the_whole_journey(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
     own = ours.state_dict()
     assert all(torch.equal(own[name], value.float()) for name, value in before.state_dict().items())
     assert len(json.loads(Path("runs/gated/start.json").read_text())["new"]) == 4
+    run(f"{rates.strip()} --out runs/slow", monkeypatch)
+    slow = archlang.load("runs/slow").state_dict()
+    assert not any(torch.equal(slow[name], own[name]) for name in own if name.endswith("weight"))
     exec(compile(python, "page", "exec"), {})
     theirs = transformers.AutoModelForCausalLM.from_pretrained("gated-hf", trust_remote_code=True)
     prompt = torch.randint(300, (2, 5))

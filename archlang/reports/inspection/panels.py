@@ -72,8 +72,6 @@ class _PanelDrawer:
         return "position", tuple(self._position_label(first + i, turns) for i in range(count))
 
     def _position_label(self, position: int, turns: Sequence[Turn]) -> str:
-        """Returns the label of a position of the sequence that a scan splits, with its text if that is a field, or if
-        there is one field."""
         split = [turn.length for turn in turns if turn.unit in _PARTS]
         fields = [field for field in self.fields if len(self.fields) == 1 or field.length in split]
         texts = fields[0].texts if fields else ()
@@ -274,7 +272,6 @@ def _expected_depth(halting: Sequence[Moment]) -> float:
 
 
 def _mean_steps_taken(running: Sequence[Moment]) -> float:
-    """Returns the mean over all positions of the steps that were taken; NaN if none were recorded."""
     taken = [
         np.stack([_array(moment.values[0]) for moment in turns]).sum(0).ravel()
         for _, turns in groupby(running, key=_outer_turns)

@@ -259,7 +259,6 @@ def _statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str
 
 
 def _lines(texts: Sequence[str], heading: str = "") -> tuple[str, ...]:
-    """Returns texts in lines of about equal width."""
     lines = [""]
     for text in texts:
         joined = f"{lines[-1]}, {text}" if lines[-1] else f"{heading}{text}"

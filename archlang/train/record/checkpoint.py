@@ -63,11 +63,7 @@ def load_state(file: BinaryIO) -> CheckpointState:
 
 
 def _check_archive(file: BinaryIO) -> None:
-    """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is another file, or its parts unpack to more."""
+    """Requires an archive whose parts together are not larger than the file, as `torch.save` writes it."""
     # zipfile ignores what is before the archive, but torch.load would take it for one of its older formats.
     if file.read(len(_FIRST_BYTES)) != _FIRST_BYTES:
         raise ValueError("torch.save has not written it")
@@ -189,10 +185,7 @@ class Checkpoints:
                 _remove_old(folder, best)
 
     def _write_rows(self, folder: Folder) -> tuple[str, ...]:
-        """Writes the rows of this process. Returns the digests of all processes; none if the model is not divided.
-
-        Raises:
-            OSError: A process cannot write its rows."""
+        """Writes the rows of this process. Returns the digests of all processes; none if the model is not divided."""
         if self._group is None:
             return ()
         written: str | OSError
@@ -339,7 +332,6 @@ def _read_weights(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
 
 
 def _with_rows(state: CheckpointState, parts: Sequence[Mapping[str, Tensor]]) -> CheckpointState:
-    """Returns a state with the tensors of which each process has stored its rows."""
     stored = state.optimizer.get("state")
     if not isinstance(stored, Mapping) or not all(isinstance(kept, Mapping) for kept in stored.values()):
         raise ValueError("the state of the optimizer has no rows")

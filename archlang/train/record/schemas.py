@@ -366,6 +366,8 @@ class SplitResult(FileModel):
     """by group and value"""
     depth: Annotated[DepthRecord | None, Field(exclude_if=_is_none)] = None
     joint: tuple[JointRecord, ...] = ()
+    contexts: Annotated[dict[Integer, Measurement], Field(exclude_if=operator.not_)] = Field(default_factory=dict)
+    """of a language model, the mean losses of the tokens that are predicted from 1, 2 to 3, 4 to 7, … tokens"""
 
     def value(self, metric: str, groups: Mapping[str, int] = MappingProxyType({})) -> float | None:
         """Returns the loss or a metric, over the samples that have these group values; None if it was not measured or

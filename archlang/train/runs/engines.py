@@ -307,6 +307,7 @@ class RayEngine(Engine):
         for name in options.keys() & {"cpus", "gpus"}:
             if not re.fullmatch(r"\d+(\.\d+)?|\.\d+", options[name]):
                 raise mistakes.engine_value(name, "ray", options[name], "a number", 2)
+        self._address = options.get("address", os.environ.get("RAY_ADDRESS"))
         self.nodes = self._count("nodes", "ray")
         self._cpus = devices * float(options.get("cpus", "1"))
         self._gpus = devices * float(options["gpus"]) if "gpus" in options else None
@@ -317,7 +318,7 @@ class RayEngine(Engine):
         is_own = not ray.is_initialized()
         if is_own:
             with keeping_handlers():  # Ray's own would abort this process
-                address = self._options.get("address")
+                address = self._address
                 cores = self._workers * cpus if self._workers else max(_core_count(), cpus)
                 try:
                     ray.init(
@@ -341,15 +342,18 @@ class RayEngine(Engine):
         gpus = self._devices * has_gpu if self._gpus is None else self._gpus
         remote = self._ray.remote(num_cpus=self._cpus, num_gpus=gpus, max_retries=0)
         self._needs = {"CPU": self.nodes * self._cpus, "GPU": self.nodes * gpus}
+        self._look_for_room()
         if self.nodes > 1:
             return [self._begin_on_nodes(job, remote(_run_on_node), gpus) for job in jobs]
         task = remote(_Job.__call__)
         return [_Tasks([task.remote(job)]) for job in jobs]
 
-    def _warn_of_no_room(self) -> None:
+    def _look_for_room(self) -> None:
         has = self._ray.cluster_resources()
         missing = [f"{count:g} {kind}" for kind, count in self._needs.items() if has.get(kind, 0) < count]
         if missing:
+            if self._address is None:
+                raise mistakes.no_room(" and ".join(missing))
             message = f"Ray has no {' and '.join(missing)} for a run, which waits for other machines"
             warnings.warn(message, RunWarning, stacklevel=2)
 
@@ -370,7 +374,7 @@ class RayEngine(Engine):
         tasks = [task for job in running for task in job.running]
         ended, _ = self._ray.wait(tasks, num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
         if not ended:
-            self._warn_of_no_room()
+            self._look_for_room()
         for job in running:
             own = set(job.running) & set(ended)
             job.running = [task for task in job.running if task not in own]

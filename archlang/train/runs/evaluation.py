@@ -27,7 +27,7 @@ from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.streams import StreamPart
-from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names
+from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names, streamed_splits
 from archlang.train.data import Data
 from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
@@ -339,7 +339,7 @@ def evaluate_run(
     task, module = run.task, run.module
     loaded = run.load(splits, watcher)
     if isinstance(task, TaskWithVocabulary) and run.data is not None and not run.has_other_statics:
-        run.warn_of_changes(name for name in run.data.root if name not in loaded)
+        run.warn_of_changes(name for name in run.data.root if name not in (*loaded, *streamed_splits(task)))
     train = run.record.train
     settings = NO_SETTINGS
     if train is not None:

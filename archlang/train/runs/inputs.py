@@ -283,7 +283,6 @@ class InputFormat(FileModel):
         return Split(fields, targets, points_at=self.points_at)
 
     def _is_source(self, item: Item) -> bool:
-        """Returns whether an item has a value for each field except the one that the model can write."""
         sources = self.typed_fields(1)
         if isinstance(item, Mapping):
             return item.keys() == {field.name for field in sources}

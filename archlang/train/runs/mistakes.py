@@ -87,6 +87,10 @@ engine_value = RunError.wording(
 refused_by_engine = RunError.wording(
     "the engine `{name}` does not take `{option}={value}`: {reason}", "give another value with `--engine-option`"
 )
+no_room = RunMachineError.wording(
+    "a run needs {needs}, which Ray on this machine does not have",
+    "lower `--devices` or an option of the engine, or name a cluster: `--engine-option address=auto`",
+)
 no_cluster = RunError.wording(
     "SLURM is not available: {reason}", "try `--engine-option cluster=local`, or `--engine local`"
 )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from archlang.backend.runtime.block import weights_loaded_later
+from archlang.compile import build
 from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
 from archlang.plan.plan import Plan
@@ -150,6 +152,19 @@ def check_files(plan: Plan, folder: Path, precision: str, track: Sequence[str] =
     return resumes
 
 
+def describe_start(plan: Plan, folder: Path) -> str:
+    """Returns with which weights of another run a run begins, in words; empty if with none. Takes no memory for the
+    model.
+
+    Raises:
+        RunError: none of the weights fits, they have changed, or no weight is left to train."""
+    start = Start(Settings(plan.train.statics), folder)
+    if plan.train.statics.get("weights") or plan.train.statics.get("frozen"):
+        with torch.device("meta"), weights_loaded_later():
+            start.prepare(build(plan.graph, plan.plugins))
+    return start.describe()
+
+
 def _load_data(
     plan: Plan, settings: Settings, task: Task, watcher: Watcher = SILENT, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
@@ -251,8 +266,6 @@ def train_together(
 def _train_stacked(
     plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, save: Interval, stop: Stop
 ) -> dict[int, Result | ArchlangError]:
-    """Returns, by index, how the runs ended that could be trained together, and the errors of those that cannot
-    begin."""
     first = plans[0]
     settings, task = make_settings(first)
     fabric = make_fabric(require_device(first, device, precision), precision)

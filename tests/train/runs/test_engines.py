@@ -16,7 +16,7 @@ import torch
 
 from archlang.errors import MachineError
 from archlang.plan.from_file import plan_recipe, plan_table
-from archlang.train.record.mistakes import RunError, RunWarning
+from archlang.train.record.mistakes import RunError, RunMachineError, RunWarning
 from archlang.train.record.reading import read_metrics, read_record
 from archlang.train.record.schemas import VERSIONS, StepMetrics, VersionsRecord
 from archlang.train.runs import engines, training
@@ -235,6 +235,13 @@ def test_another_engine_resumes_runs(
     assert [result.error for result in results] == ["", ""]
     for point in points[:2]:
         assert_equals_solo_run(point, tmp_path)
+
+
+@pytest.mark.slow
+@installed("ray")
+def test_a_run_for_which_this_machine_has_no_room_does_not_wait(points: tuple[Point, ...]) -> None:
+    with pytest.raises(RunMachineError, match="a run needs 198 GPU, which Ray on this machine does not have"):
+        list(make_engine("ray", 1, {"gpus": "99", "nodes": "2"}).run(points[:1], lambda: False))
 
 
 @pytest.mark.slow

@@ -1,17 +1,18 @@
 """A run begins with the weights of another run, and leaves those alone that are frozen."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 import archlang
-from archlang.errors import ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train.record.mistakes import RunError
-from archlang.train.runs.training import train, train_together
+from archlang.train.runs.training import describe_start, train, train_together
 from archlang.train.stop import Stop
 from archlang.train.trainer import Watcher
 
@@ -52,6 +53,8 @@ recipe slow from first {
 }
 """
 
+OTHER = "model other(x: tokens[n]) -> logits[n, 7] { return embed[3](x) |> linear[7] }"
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
@@ -61,9 +64,9 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def second(program: Path, **sets: str) -> Plan:
+def second(program: Path, recipe: str = "second", **sets: str) -> Plan:
     source = {"train.weights": json.dumps(str(program.parent / "first"))}
-    return plan_recipe(program, "second", source | {f"train.{name}": value for name, value in sets.items()})
+    return plan_recipe(program, recipe, source | {f"train.{name}": value for name, value in sets.items()})
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -106,8 +109,7 @@ def test_a_weight_of_another_shape_is_new(program: Path) -> None:
 
 def test_loaded_weights_have_a_rate_of_their_own_and_named_ones_another(program: Path) -> None:
     before, folder = weights(program.parent / "first"), program.parent / "second"
-    source = {"train.weights": json.dumps(str(program.parent / "first"))}
-    train(plan_recipe(program, "slow", source), folder, device="cpu")
+    train(second(program, "slow"), folder, device="cpu")
     after = weights(folder)
     same = {name for name in before if torch.equal(after[name], before[name])}
     assert same == {"table.weight", "head.weight", "head.bias"}
@@ -121,12 +123,13 @@ class StopsAt(Watcher):
         self.stop.asked = step >= self.number
 
 
-def test_a_run_that_is_resumed_ends_as_one_that_was_not(program: Path) -> None:
+@pytest.mark.parametrize("recipe", ["second", "slow"])
+def test_a_run_that_is_resumed_ends_as_one_that_was_not(program: Path, recipe: str) -> None:
     whole, parts = program.parent / "whole", program.parent / "parts"
-    train(second(program), whole, device="cpu")
+    train(second(program, recipe), whole, device="cpu")
     stop = Stop()
-    assert train(second(program), parts, device="cpu", stop=stop, watcher=StopsAt(stop, 3)).step == 3
-    train(second(program), parts, device="cpu")
+    assert train(second(program, recipe), parts, device="cpu", stop=stop, watcher=StopsAt(stop, 3)).step == 3
+    train(second(program, recipe), parts, device="cpu")
     assert all(torch.equal(*pair) for pair in zip(weights(whole).values(), weights(parts).values(), strict=True))
     assert (whole / "start.json").read_text() == (parts / "start.json").read_text()
 
@@ -146,22 +149,24 @@ def test_several_seeds_begin_with_the_same_weights(program: Path) -> None:
     [
         ({"weights": '"gone"'}, "gone is neither a run nor a saved model"),
         ({"frozen": "[table, mix, gate, head, unlike]"}, "leaves no weight to train"),
+        ({"weights": '"other"', "frozen": "[]"}, "no weight of .*other has a name and a shape of the model"),
     ],
 )
-def test_what_cannot_begin_is_refused(program: Path, settings: dict[str, str], reason: str) -> None:
+@pytest.mark.parametrize("begin", [partial(train, device="cpu"), describe_start])
+def test_what_cannot_begin_is_refused_by_a_dry_run_too(
+    program: Path, settings: dict[str, str], reason: str, begin: Callable[[Plan, Path], object]
+) -> None:
+    (program.parent / "other.arch").write_text(OTHER)
+    archlang.save(archlang.load(program.parent / "other.arch", vocab=5), program.parent / "other")
+    settings = {name: value.replace('"o', f'"{program.parent}/o') for name, value in settings.items()}
     with pytest.raises(RunError, match=reason):
-        train(second(program, **settings), program.parent / "second", device="cpu")
+        begin(second(program, **settings), program.parent / "second")
     assert not (program.parent / "second").exists()
 
 
-def test_weights_of_another_model_are_refused(program: Path) -> None:
-    archlang.save(archlang.load("recipes/ndr.arch", d=16, ff=16, steps=2), program.parent / "first_module")
-    plan = second(program, weights=json.dumps(str(program.parent / "first_module")))
-    with pytest.raises(RunError, match="no weight of .* has a name and a shape of the model"):
-        train(plan, program.parent / "second", device="cpu")
-
-
-@pytest.mark.parametrize("frozen", ["[tables]", "[loaded]"])
-def test_a_name_that_the_model_lacks_is_found_by_the_check(program: Path, frozen: str) -> None:
-    with pytest.raises(ProgramError):
-        plan_recipe(program, "first", {"train.frozen": frozen})
+def test_a_dry_run_says_which_weights_fit(program: Path) -> None:
+    source, folder = program.parent / "first", program.parent / "second"
+    text = describe_start(second(program), folder)
+    assert text.startswith(f"begins with {len(weights(source))} weights of {source}; new: gate.weight, unlike.weight")
+    assert describe_start(plan_recipe(program, "first"), folder) == ""
+    assert not folder.exists()

@@ -31,7 +31,7 @@ from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
 from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
-from archlang.train.trainer import Interval, evaluations_since_best, ranking
+from archlang.train.trainer import Interval, Watcher, evaluations_since_best, ranking
 from tests.sampling import one_in
 from tests.tiny_run import Train
 
@@ -366,6 +366,24 @@ def test_curves_hold_no_times(finished_run: Path) -> None:
     assert all(0 < line["data_seconds"] < 4 / line["steps_per_second"] for line in of_steps)
     assert not any("peak_share" in line for line in of_steps)
     assert any((finished_run / "tensorboard").iterdir())
+
+
+def test_a_run_records_and_shows_its_share_of_a_known_peak(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+
+    class Shares(Watcher):
+        def reached(self, peak_share: float) -> None:
+            shown.append(peak_share)
+
+    monkeypatch.setattr(trainer, "peak_flops", lambda device, precision: 1e12)
+    plan = plan_recipe(program, sets={"train.steps": "2", "train.every": "1"})
+    training.train(plan, tmp_path / "run", device="cpu", watcher=Shares())
+    recorded = [line for line in lines(tmp_path / "run", "timings.jsonl") if "peak_share" in line]
+    assert [line["peak_share"] for line in recorded] == shown
+    assert [line["flops_per_second"] / 1e12 for line in recorded] == pytest.approx(shown)
+    assert len(recorded) == 2
 
 
 def test_an_evaluation_needs_the_folder_alone_and_does_not_change_it(train: Train, program: Path, run: Path) -> None:

@@ -1,0 +1,446 @@
+"""How the state of each recurrence moves from position to position: by a diagonal, by reflections, by a matrix, or by
+what is not linear, with the range of the factors.
+
+Values that depend on no state are intervals, in which their numbers lie whatever the weights and the input are. Values
+in the body of a scan that do are forms: what they have of the states. What a block does follows from its clause `acts`.
+All bounds are upper bounds: a range may be wider than what a model can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, log, prod
+
+from archlang.graph.facts import Act
+from archlang.graph.graph import Graph, Node, Region, loop_layout
+from archlang.graph.growth import growths
+from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.prune import normalize
+from archlang.types import Dim, Type
+
+# Steps of a loop in the body of a scan that are followed one by one.
+_MOST_STEPS = 64
+# The acts of blocks whose results are affine in their arguments, or in each of two.
+_LINEAR = ("moves", "slices", "joins", "columns", "sums", "affine", "bilinear")
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What becomes of a state from one position to the next, besides what is added.
+
+    `kind` is `none` (the state does not depend on its past), `grows` (positions are appended), `diagonal`, `low rank`
+    (a diagonal and reflections, or other products of a column and a row), `permutation`, `matrix`, `non-linear` or
+    `stack`. `low` and `high` bound the eigenvalues of a `diagonal` and a `low rank`, `is_real` says that these are
+    real. `rank` counts reflections and products at each position, `flips` those that may turn a direction around, and
+    `layers` the recurrences of a block one after the other. A `fixed` transition depends on no input. `node` is the
+    scan or the call that has the state, and `state` its name."""
+
+    kind: str
+    low: float = -inf
+    high: float = inf
+    rank: int = 0
+    flips: int = 0
+    layers: int = 1
+    is_real: bool = False
+    fixed: bool = False
+    node: str = ""
+    state: str = ""
+
+    def __str__(self) -> str:
+        changes = "the same at all positions" if self.fixed else "which depends on the input"
+        return _TEXTS[self.kind].format(low=self.low, high=self.high, rank=self.rank, changes=changes)
+
+    @property
+    def is_linear(self) -> bool:
+        return self.kind not in ("non-linear", "stack")
+
+
+_TEXTS = {
+    "none": "does not depend on its past",
+    "grows": "grows by what depends on no state",
+    "diagonal": "moves by a diagonal in [{low:.3g}, {high:.3g}], {changes}",
+    "low rank": "moves by a diagonal plus rank {rank}, with eigenvalues in [{low:.3g}, {high:.3g}], {changes}",
+    "permutation": "moves by a permutation, {changes}",
+    "matrix": "moves by a matrix, {changes}",
+    "non-linear": "moves by what is not linear",
+    "stack": "is a stack",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A value that depends on no state: its numbers lie between `low` and `high`. Such a value may be a factor, between
+    `least` and `most`, times vectors of length 1, which `unit` identifies, of as many `groups`. A `choice` has a single
+    1 among zeros. `parts` are the widths and the values of joined features."""
+
+    low: float = -inf
+    high: float = inf
+    fixed: bool = False
+    unit: object = None
+    groups: float = 1
+    least: float = 1
+    most: float = 1
+    choice: bool = False
+    parts: tuple[tuple[int, _Known], ...] = ()
+
+
+_ANY = _Known()
+
+
+@dataclass(frozen=True, eq=False)
+class _Factor:
+    """One factor of a transition: a `diagonal` with entries between `low` and `high`; a `reflection`, whose eigenvalues
+    are 1 and one between them; a product of a column and a row, which is `added`; or a `matrix`."""
+
+    kind: str
+    low: float = -inf
+    high: float = inf
+    fixed: bool = False
+    choice: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A value that depends on states, and what else is added to it does not matter here.
+
+    kind:
+        chained  the factors of `chain`, one after the other, times a state
+        scaled   the same, where the last factor is the elementwise product of `base` with `by`
+        read     the sum of the rows of the product of `base` with `by`, times a factor between `low` and `high`
+        low      a `column` times such a read
+        other    anything else"""
+
+    kind: str
+    states: frozenset[int]
+    chain: tuple[_Factor, ...] = ()
+    base: _Form | None = None
+    by: _Known = _ANY
+    column: _Known = _ANY
+    low: float = 1
+    high: float = 1
+
+
+_Value = _Known | _Form
+
+
+def transitions(graph: Graph) -> Sequence[Transition]:
+    """Returns the transitions of all states that scans and blocks carry from position to position, in their order."""
+    graph = normalize(graph)
+    analysis = _Analysis(graph)
+    analysis.region(graph.region, dict.fromkeys((value.id for value in graph.region.inputs), _ANY))
+    return [each for node in graph.region.walk() for each in analysis.found.get(node.id, ())]
+
+
+def _product(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    ends = [x * y if x and y else 0.0 for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _is_rank(form: _Form) -> bool:
+    return form.kind == "chained" and bool(form.chain) and all(factor.kind == "added" for factor in form.chain)
+
+
+def _ranks(form: _Form) -> tuple[_Factor, ...]:
+    """The products of a column and a row that a form adds."""
+    return (_Factor("added"),) if form.kind == "low" else form.chain
+
+
+class _Analysis:
+    def __init__(self, graph: Graph) -> None:
+        self._instances = graph.instances
+        self.found: dict[str, Sequence[Transition]] = {}
+
+    def region(self, region: Region, inputs: Mapping[str, _Value]) -> Sequence[_Value]:
+        values: dict[str, _Value] = dict(inputs)
+        several: dict[str, Sequence[_Value]] = {}
+        types = region.types()
+        for node in region.nodes:
+            if isinstance(node.operation, Part):
+                values[node.id] = several[node.inputs[0]][node.operation.index]
+                continue
+            results = self._node(node, [values.get(source, _ANY) for source in node.inputs], types)
+            several[node.id] = results
+            if len(results) == 1:
+                values[node.id] = results[0]
+        return [values[result] for result in region.results]
+
+    def _node(self, node: Node, arguments: Sequence[_Value], types: Mapping[str, Type]) -> Sequence[_Value]:
+        match node.operation:
+            case Literal(value=value):
+                return [_Known(value, value, True)]
+            case Arithmetic():
+                return [self._arithmetic(node, arguments, types)]
+            case Call(instance=path):
+                return [self._call(node, self._instances[path].acts, arguments, types)]
+            case Scan():
+                self._scan(node, arguments)
+            case Repeat() | Stack() | Halting() | Experts():
+                return self._loop(node, arguments)
+            case Loss():
+                return []
+        return [_other(arguments)] * len(node.types)
+
+    def _loop(self, node: Node, arguments: Sequence[_Value]) -> Sequence[_Value]:
+        (body,), layout, count = node.regions, loop_layout(node), getattr(node.operation, "count", 0)
+        outer, inner = arguments[layout.outer_captured :], body.inputs[layout.inner_captured :]
+        captured = {value.id: given for value, given in zip(inner, outer, strict=True)}
+        before = [value.id for value in body.inputs[: layout.inner_captured]]
+        results = arguments[: layout.states]
+        is_open = any(isinstance(value, _Form) for value in arguments)
+        if is_open and isinstance(node.operation, Repeat | Stack) and count <= _MOST_STEPS:
+            for _ in range(count):
+                results = self.region(body, {**captured, **dict(zip(before, results, strict=False))})
+            return results
+        self.region(body, {**captured, **dict.fromkeys(before, _ANY)})
+        return [_other(arguments)] * len(node.types)
+
+    def _scan(self, node: Node, arguments: Sequence[_Value]) -> None:
+        """Solves the states one after the other: one that depends on no open state but itself is known afterwards."""
+        (body,), layout, growing = node.regions, loop_layout(node), growths(node)
+        inputs: dict[str, _Value] = dict.fromkeys((value.id for value in body.inputs), _ANY)
+        # The numbers of a position are those of the sequence. What depends on states of a scan around may be any.
+        known = [_ANY if isinstance(value, _Form) else value for value in arguments]
+        inputs[body.inputs[0].id] = known[0]
+        captured = body.inputs[layout.inner_captured :]
+        inputs |= {value.id: given for value, given in zip(captured, known[layout.outer_captured :], strict=True)}
+        states = body.inputs[layout.inner : layout.inner + layout.states]
+        nodes = {inner.id: inner for inner in body.nodes}
+        solved: dict[int, Transition] = {}
+        while len(solved) < len(states):
+            own = {s.id: _Form("chained", frozenset([i])) for i, s in enumerate(states) if i not in solved}
+            results = self.region(body, {**inputs, **own})
+            rest = {index: results[index] for index in range(len(states)) if index not in solved}
+            alone = {i: v for i, v in rest.items() if isinstance(v, _Known) or v.states == {i}}
+            are_linear = all(isinstance(value, _Form) and value.kind != "other" for value in rest.values())
+            for index, value in (alone or rest).items():
+                # States that move each other are one state, which a matrix moves.
+                joint = Transition("matrix" if are_linear else "non-linear")
+                moves = _transition(value) if alone else joint
+                # Nothing but positions are appended, which depend on no state.
+                appends = isinstance(value, _Form) and [factor.fixed for factor in value.chain] == [True]
+                if index in growing and appends and states[index].id in nodes[body.results[index]].inputs:
+                    moves = Transition("grows", 1, 1, is_real=True)
+                solved[index] = replace(moves, node=node.id, state=states[index].name)
+        self.found[node.id] = [solved[index] for index in range(len(states))]
+
+    def _arithmetic(self, node: Node, arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
+        operation, left = node.operation, arguments[0]
+        if operation is Arithmetic.NEGATE:
+            return _scaled(left, _Known(-1, -1, True), False)
+        right = arguments[1]
+        if operation is Arithmetic.SUBTRACT:
+            right = _scaled(right, _Known(-1, -1, True), False)
+        if operation in (Arithmetic.ADD, Arithmetic.SUBTRACT):
+            return _sum(left, right)
+        if isinstance(right, _Form) and (isinstance(left, _Form) or operation is Arithmetic.DIVIDE):
+            return _other(arguments)
+        first, second = (types[source] for source in node.inputs)
+        if isinstance(right, _Form):
+            left, right, first, second = right, left, second, first
+        assert isinstance(right, _Known)
+        if operation is Arithmetic.DIVIDE:
+            low, high = (1 / right.high, inf) if right.low == 0 < right.high else (-inf, inf)
+            if right.low * right.high > 0:
+                low, high = 1 / right.high, 1 / right.low
+            right = _Known(low, high, right.fixed)
+        product = _scaled(left, right, bool(second.lengths))
+        if isinstance(product, _Form):
+            return product
+        assert isinstance(left, _Known)
+        unit, factor = (first, second) if left.unit is not None else (second, first)
+        if not (factor.feature in (None, Dim.of(1)) or (_is_matrix(unit) and not factor.lengths)):
+            product = replace(product, unit=None)  # features of a vector have factors of their own
+        return replace(product, low=max(0.0, product.low)) if left is right else product
+
+    def _call(self, node: Node, acts: Sequence[Act], arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
+        by_word = {act.word: act for act in acts}
+        if moves := _of_acts(acts, [_ANY if isinstance(value, _Form) else value for value in arguments]):
+            self.found[node.id] = [replace(moves, node=node.id)]
+        known = [value for value in arguments if isinstance(value, _Known)]
+        if len(known) == len(arguments):
+            return _of_known(node, by_word, known, types)
+        if moves is not None or by_word.keys().isdisjoint(_LINEAR):
+            return _other(arguments)
+        forms = [value for value in arguments if isinstance(value, _Form)]
+        form = forms[0]
+        if "sums" in by_word and form.kind in ("chained", "scaled"):
+            base, by = (form.base, form.by) if form.kind == "scaled" else (form, _ANY)
+            return _Form("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
+        if any(each.kind == "other" for each in forms) or ("bilinear" in by_word and len(forms) > 1):
+            return _other(arguments)
+        choice = "bilinear" in by_word and all(value.choice for value in known)
+        fixed = "bilinear" not in by_word or all(value.fixed for value in known)
+        matrix = _Factor("matrix", fixed=fixed and len(forms) == 1, choice=choice)
+        return _Form("chained", frozenset[int]().union(*(each.states for each in forms)), (*form.chain, matrix))
+
+
+def _is_matrix(kind: Type) -> bool:
+    return bool(kind.lengths) and kind.lengths[0].constant is not None
+
+
+def _other(arguments: Sequence[_Value]) -> _Value:
+    """Returns what is known of a value that depends on others in any way."""
+    states = [value.states for value in arguments if isinstance(value, _Form)]
+    return _Form("other", frozenset[int]().union(*states)) if states else _ANY
+
+
+def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
+    """Returns the product of a value and a known one, which `is_column` has rows."""
+    if isinstance(value, _Known):
+        low, high = _product((value.low, value.high), (by.low, by.high))
+        with_unit, other = (value, by) if value.unit is not None else (by, value)
+        least, most = _product((with_unit.least, with_unit.most), (other.low, other.high))
+        unit = None if other.unit is not None else with_unit.unit
+        return _Known(low, high, value.fixed and by.fixed, unit, with_unit.groups, least, most)
+    if value.kind in ("chained", "scaled"):
+        factor = _Factor("diagonal", by.low, by.high, by.fixed)
+        return _Form("scaled", value.states, (*value.chain, factor), value, by)
+    if value.kind == "read" and is_column:
+        low, high = _product((value.low, value.high), (by.least, by.most))
+        return replace(value, kind="low", column=by, low=low, high=high)
+    low, high = _product((value.low, value.high), (by.low, by.high))
+    return replace(value, low=low, high=high)
+
+
+def _sum(left: _Value, right: _Value) -> _Value:
+    if isinstance(left, _Known) and isinstance(right, _Known):
+        return _Known(left.low + right.low, left.high + right.high, left.fixed and right.fixed)
+    if isinstance(left, _Known) or isinstance(right, _Known):
+        form = right if isinstance(left, _Known) else left
+        assert isinstance(form, _Form)
+        return replace(form, kind="chained") if form.kind == "scaled" else replace(form)
+    if "other" in (left.kind, right.kind):
+        return _other([left, right])
+    states = left.states | right.states
+    for whole, added in ((left, right), (right, left)):
+        if whole.kind not in ("chained", "scaled") or _is_rank(whole) or states != whole.states:
+            continue
+        is_own = added.kind == "low" and added.base is whole and added.by.unit is added.column.unit is not None
+        if is_own:
+            return _Form("chained", states, (*whole.chain, _Factor("reflection", 1 + added.low, 1 + added.high)))
+        if added.kind == "low" or _is_rank(added):
+            return _Form("chained", states, (*whole.chain, *_ranks(added)))
+    if len(states) == 1 and all(each.kind == "low" or _is_rank(each) for each in (left, right)):
+        return _Form("chained", states, (*_ranks(left), *_ranks(right)))
+    chain = (*left.chain, *right.chain)
+    if len(states) == 1 and all(factor.kind == "diagonal" for factor in chain):
+        ranges = [_range(form.chain) for form in (left, right)]
+        low, high = (ranges[0][end] + ranges[1][end] for end in (0, 1))
+        total = _Factor("diagonal", low, high, all(f.fixed for f in chain))
+        return _Form("chained", states, (total,))
+    return _Form("chained", states, (_Factor("matrix", fixed=len(states) == 1 and all(f.fixed for f in chain)),))
+
+
+def _range(chain: Sequence[_Factor]) -> tuple[float, float]:
+    low, high = 1.0, 1.0
+    for factor in chain:
+        low, high = _product((low, high), (factor.low, factor.high))
+    return low, high
+
+
+def _exponential(number: float) -> float:
+    return inf if number > 700 else exp(number)
+
+
+def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]) -> _Known:
+    """Returns what is known of the result of a block whose arguments depend on no state."""
+    fixed = all(value.fixed for value in arguments)
+    value = arguments[0] if arguments else _Known(fixed=True)
+    low, high = min([0.0, *(v.low for v in arguments)]), max([0.0, *(v.high for v in arguments)])
+    if "slices" in acts:
+        start, width = map(int, acts["slices"].numbers)
+        place = 0
+        for size, part in value.parts:
+            if place == start and size == width:
+                return part
+            if place <= start and start + width <= place + size:
+                return _Known(part.low, part.high, part.fixed)
+            place += size
+        return _Known(low, high, fixed)
+    if "joins" in acts:
+        widths = [None if (f := types[source].feature) is None else f.constant for source in node.inputs]
+        known = [width for width in widths if width is not None]
+        parts = tuple(zip(known, arguments, strict=True)) if len(known) == len(widths) else ()
+        return _Known(low, high, fixed, choice=all(value.choice for value in arguments), parts=parts)
+    if "unit" in acts:
+        return _Known(-1, 1, fixed, unit=object(), groups=acts["unit"].numbers[0])
+    if "columns" in acts:
+        shorter = value.groups / acts["columns"].numbers[0]
+        length = max(1.0, shorter) ** 0.5
+        least, most = (1.0, 1.0) if shorter == 1 else (0.0, length)
+        least, most = _product((value.least, value.most), (least, most))
+        return _Known(low, high, fixed, None if value.unit is None else object(), 1, least, most)
+    if "moves" in acts:
+        # Vectors that are moved as a whole, and the rows of a matrix, keep their lengths.
+        before, after = types[node.inputs[0]], node.type
+        same = before.lengths == after.lengths if _is_matrix(before) else before.feature == after.feature
+        unit = value.unit if same and len(arguments) == 1 else None
+        least, most = min(0.0, value.least), max(0.0, value.most)
+        return replace(value, low=low, high=high, fixed=fixed, unit=unit, least=least, most=most, parts=())
+    low, high = -inf, inf
+    if "exponential" in acts:
+        low, high = _exponential(value.low), _exponential(value.high)
+    if "logarithm" in acts:
+        low, high = (log(value.low) if value.low > 0 else -inf), (log(value.high) if 0 < value.high < inf else inf)
+    if "positive" in acts:
+        low = 0.0
+    if "bounded" in acts:
+        low, high = acts["bounded"].numbers
+    return _Known(low, high, fixed, choice="choice" in acts)
+
+
+def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | None:
+    """Returns the transition of a block that carries a state itself."""
+    chain: list[_Factor] = []
+    for act in acts:
+        values = [arguments[index] for index in act.inputs]
+        match act.word:
+            case "decays":
+                low, high = (_exponential(end) for end in (values[0].low, values[0].high))
+                chain.append(_Factor("diagonal", low, high, values[0].fixed))
+            case "fades":
+                chain.append(_Factor("diagonal", 0, 1, True))
+            case "reflects":
+                key, rate = values
+                length = key.most * max(1.0, key.groups / act.numbers[0]) ** 0.5 if key.unit is not None else inf
+                shortest = key.least if key.groups == act.numbers[0] and key.unit is not None else 0.0
+                low, high = _product((rate.low, rate.high), (shortest**2, length**2))
+                chain.append(_Factor("reflection", 1 - high, 1 - low))
+            case "adds_rank":
+                chain.append(_Factor("added"))
+            case "nonlinear":
+                return Transition("non-linear", layers=int(act.numbers[0]) if act.numbers else 1)
+            case "pushes":
+                return Transition("stack")
+    return _transition(_Form("chained", frozenset([0]), tuple(chain))) if chain else None
+
+
+def _transition(value: _Value) -> Transition:
+    """Returns the transition that a state's next value says."""
+    if isinstance(value, _Known):
+        return Transition("none", 0, 0, is_real=True, fixed=True)
+    if value.kind not in ("chained", "scaled"):
+        return Transition("non-linear") if value.kind == "other" else Transition("matrix")
+    chain = value.chain
+    fixed = all(factor.fixed for factor in chain)
+    kinds = [factor.kind for factor in chain]
+    if "matrix" in kinds:
+        is_choice = all(factor.choice or factor.kind == "diagonal" for factor in chain)
+        return Transition("permutation" if is_choice else "matrix", fixed=fixed)
+    diagonal = _range([factor for factor in chain if factor.kind == "diagonal"])
+    rank = len(kinds) - kinds.count("diagonal")
+    if not rank:
+        return Transition("diagonal", *diagonal, is_real=True, fixed=fixed)
+    if "added" in kinds:
+        return Transition("low rank", rank=rank)
+    # Products of two positive semidefinite matrices have no negative eigenvalues; those of one symmetric matrix and a
+    # positive diagonal are real.
+    reflections = [(factor.low, factor.high) for factor in chain if factor.kind == "reflection"]
+    scale = rank + ("diagonal" in kinds)
+    flips = sum(low <= -1 for low, _ in reflections)
+    high = max(map(abs, diagonal)) * prod(max(1.0, *map(abs, ends)) for ends in reflections)
+    if min(diagonal[0], *(low for low, _ in reflections)) >= 0 and scale <= 2:
+        return Transition("low rank", 0, high, rank, flips, is_real=True)
+    if rank == 1 and diagonal[0] >= 0:
+        return Transition("low rank", min(0.0, diagonal[1] * reflections[0][0]), high, rank, flips, is_real=True)
+    return Transition("low rank", -high, high, rank, flips)
