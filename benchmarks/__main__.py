@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(machine())
     results: dict[Group, list[Result]] = {}
     for group, case in cases:
-        result = measure(case, options.seconds, options.rounds)
+        result = measure(case, options.seconds, options.rounds, graphs=options.graphs)
         results.setdefault(group, []).append(result)
         _write(results, options.markdown, options.json)  # after each case, so that an interrupted run keeps its results
         print(f"{case.name}: {result.left_out or f'{result.ratio:.3f} of {case.beside}'}", flush=True)
@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=2, help="threads of torch (2)")
     parser.add_argument("--process-time", action="store_true", help="the time of this process, beside other work")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--graphs", action="store_true", help="on a GPU, run our side of each case as a CUDA graph")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to test that every case runs")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")

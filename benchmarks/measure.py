@@ -6,8 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import torch
+
+from archlang.backend.runtime.loops import Halting
+from archlang.train.cuda_graph import make_capture
 
 # A case that exceeds either limit is skipped, with a reason.
 LONGEST = 30.0  # seconds a call
@@ -57,6 +61,7 @@ def _returned_value(call: Call) -> float:
 
 
 MS = Unit("ms", _milliseconds)
+TFLOPS = Unit("TFLOP/s, more is better", _rate, warm=3)  # a call returns their number
 BATCHES = Unit("batches/s, more is better", _rate)  # a call returns the number of batches
 PROCESS = Unit("ms, whole process", _milliseconds, warm=1)
 PHASE = Unit("ms", _returned_value, warm=1)
@@ -127,12 +132,32 @@ class Result:
         return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
 
 
-def measure(case: Case, seconds: float, least: int = 5) -> Result:
-    """Calls both sides alternately, A B B A, for `seconds` and at least `least` rounds, then frees what was built."""
+def captured(call: Call) -> Call:
+    """Returns a call as a CUDA graph, in which halting loops take all their steps; the call itself without a GPU."""
+    if not torch.cuda.is_available():
+        return call
+    with patch.object(Halting, "_is_masked", lambda _: True):
+        for _ in range(3):
+            call()
+        return make_capture(torch.device("cuda", torch.cuda.current_device()))(call)
+
+
+def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False) -> Result:
+    """Calls both sides alternately, A B B A, for `seconds` and at least `least` rounds, then frees what was built. With
+    `graphs`, our side is a CUDA graph."""
     if case.memory > LARGEST:
         return Result(case, left_out=f"would need about {case.memory:.0f} GiB")
     try:
-        return _measure_sides(case, case.build(), seconds, least)
+        try:
+            sides = case.build()
+        except ModuleNotFoundError as error:
+            return Result(case, left_out=f"`{error.name}` is not installed")
+        if graphs and case.unit is MS:
+            try:
+                sides = Sides(captured(sides.ours), sides.theirs)
+            except RuntimeError as error:
+                return Result(case, left_out=f"it cannot be a CUDA graph: {str(error).splitlines()[0]}")
+        return _measure_sides(case, sides, seconds, least)
     finally:
         gc.collect()
         if torch.cuda.is_available():

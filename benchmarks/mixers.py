@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 import archlang
+from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
 from benchmarks.measure import Call, Case, Group, Setting, Sides
 
 PROGRAM = """
@@ -65,7 +68,7 @@ def _step(mixer: str, length: int, setting: Setting) -> Call:
     """Returns a training step: forward, backward, and the gradients of all weights."""
     torch.manual_seed(0)
     module = _model(mixer, setting)
-    samples = 2 if setting.tiny else POSITIONS // length
+    samples = 2 if setting.tiny else max(1, POSITIONS // length)
     x = torch.randn(samples, length, 32 if setting.tiny else 256, device=setting.device)
 
     def call() -> None:
@@ -85,7 +88,8 @@ def _growth(mixer: str, short: int, long: int, setting: Setting) -> Sides:
 
 def _cases(setting: Setting) -> Iterator[Case]:
     for name, mixer in MIXERS.items():
-        for length in (7,) if setting.tiny else LENGTHS:
+        on_gpus = (8192,) if setting.device.type == "cuda" else ()
+        for length in (7,) if setting.tiny else LENGTHS + on_gpus:
             build = partial(_sides, mixer, ATTENTION, length, setting)
             yield Case(f"layers with {name}, length {length}", "layers with attention", build)
     for name, mixer in {**MIXERS, "attention": ATTENTION}.items():
@@ -97,8 +101,67 @@ def _cases(setting: Setting) -> Iterator[Case]:
     yield Case(f"layers with DeltaNet, length {length}", "its page, one position at a time", build)
 
 
+def recurrences(length: int, setting: Setting) -> dict[str, tuple[Terms, Call]]:
+    """Returns by name the terms of a recurrence as ours reads them, and the kernel of flash-linear-attention for them,
+    which has the positions before the heads."""
+    ops: Any = import_module("fla.ops")  # Any: the package has no types
+    general: Any = import_module("fla.ops.generalized_delta_rule")
+    heads, d, kind = 16, 16 if setting.tiny else 64, torch.float32 if setting.device.type == "cpu" else torch.bfloat16
+    torch.manual_seed(0)
+    q, k, v, a = (torch.randn(2, heads, length, d, device=setting.device, dtype=kind) / d**0.5 for _ in range(4))
+    k = F.normalize(k, dim=-1)
+    beta, g = torch.rand_like(q[..., :1]), -torch.rand_like(q)
+    by_head = g[..., :1]
+    t = partial(torch.transpose, dim0=1, dim1=2)
+    return {
+        "delta rule": (
+            (q, k, beta * v, None, k, -beta),
+            partial(ops.chunk_delta_rule, t(q), t(k), t(v), t(beta)[..., 0], scale=1.0),
+        ),
+        "gated delta rule": (
+            (q, k, beta * v, by_head, k, -beta * by_head.exp()),
+            partial(ops.chunk_gated_delta_rule, t(q), t(k), t(v), t(by_head)[..., 0], t(beta)[..., 0], scale=1.0),
+        ),
+        "a decay for each feature": (
+            (q, k, v, g, None, None), partial(ops.chunk_gla, t(q), t(k), t(v), t(g), scale=1.0),
+        ),
+        "a decay for each head": (
+            (q, k, v, by_head, None, None),
+            partial(ops.chunk_simple_gla, t(q), t(k), t(v), t(by_head)[..., 0], scale=1.0),
+        ),
+        "a diagonal and a product of two vectors": (
+            (q, k, v, g, a, -0.5 * a),
+            partial(general.chunk_dplr_delta_rule, t(q), t(k), t(v), t(a), t(-0.5 * a), t(g), scale=1.0),
+        ),
+    }  # fmt: skip
+
+
+def _kernels(name: str, length: int, setting: Setting) -> Sides:
+    terms, theirs = recurrences(length, setting)[name]
+
+    def ours() -> Tensor:
+        return linear_recurrence(*terms)[0]
+
+    difference = (ours().float() - theirs()[0].transpose(1, 2).float()).norm() / ours().float().norm()
+    print(f"{name}, length {length}: the relative difference of the results is {difference:.1e}", flush=True)
+    return Sides(ours, theirs)
+
+
+def _kernel_cases(setting: Setting) -> Iterator[Case]:
+    for name in RECURRENCES if setting.tiny or setting.device.type == "cuda" else ():
+        for length in (7,) if setting.tiny else (2048, 8192):
+            yield Case(f"{name}, length {length}", "flash-linear-attention", partial(_kernels, name, length, setting))
+
+
+RECURRENCES = (
+    "delta rule", "gated delta rule", "a decay for each feature", "a decay for each head",
+    "a diagonal and a product of two vectors",
+)  # fmt: skip
 GROUP = Group(
     "mixers",
     f"Forward and backward of two layers, d 256, ff 1024, {HEADS} heads, {POSITIONS} positions a batch at each length.",
     _cases,
 )
+KERNELS = Group(
+    "linear recurrences", "Forward in bf16, 2 samples, 16 heads of width 64.", _kernel_cases
+)  # fmt: skip

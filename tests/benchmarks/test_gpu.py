@@ -80,9 +80,19 @@ def test_without_a_gpu_the_rehearsal_is_named(monkeypatch: pytest.MonkeyPatch, t
         gpu.main(["--out", str(tmp_path)])
 
 
+def test_what_no_run_has_measured_comes_after_the_checks_and_before_trainings(tmp_path: Path) -> None:
+    names = [each.name for each in gpu.stages("cuda", tmp_path)]
+    assert names[:3] == ["kernels", "tests of the GPU", "peak memory"]
+    assert (
+        names.index("steps of NDR, table lookup") == names.index("linear recurrences beside flash-linear-attention") + 1
+    )
+    assert names[-7].startswith("NDR on table lookup, forward")
+    assert len(set(names)) == len(names)
+
+
 def test_trainings_on_a_gpu_ask_for_nothing_that_cuda_graphs_refuse(tmp_path: Path) -> None:
     trainings = [each.command for each in gpu.stages("cuda", tmp_path) if "archlang" in each.command]
-    assert len(trainings) == 2
+    assert len(trainings) == 7
     for command in trainings:
         assert "--eager" not in command
 

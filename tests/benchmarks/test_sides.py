@@ -1,9 +1,11 @@
 """Both sides of a comparison compute the same: a compiled page, and a module written by hand."""
 
 import itertools
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from benchmarks import dynamic_halt, loading, ndr, operators, panm, seq2seq, written
+from archlang.backend.runtime.linear_recurrence import linear_recurrence
+from benchmarks import dynamic_halt, language, loading, mixers, ndr, operators, panm, seq2seq, written
 from benchmarks.comparison import hand_name, share_weights
 from benchmarks.handwritten_seq2seq import shift
 from benchmarks.measure import Setting
@@ -34,6 +37,61 @@ def same_sides(
         hand = theirs.pop(hand_name(own, names)).view_as(gradient)
         assert_close(gradient, hand, rtol=100 * tolerance, atol=tolerance, msg=partial("{}: {}".format, own))
     assert not theirs
+
+
+def recurrence(q: Tensor, k: Tensor, v: Tensor, g: Tensor, a: Tensor, b: Tensor, scale: float) -> tuple[Tensor, None]:
+    """The definition that flash-linear-attention gives, with positions before heads: a stand-in of its kernels."""
+    state = torch.zeros(*k.shape[:1], *k.shape[2:], v.shape[-1])
+    results = []
+    for i in range(q.shape[1]):
+        read = torch.einsum("bhkv,bhk->bhv", state, a[:, i])
+        state = g[:, i].exp()[..., None] * state + b[:, i, :, :, None] * read[:, :, None]
+        state = state + k[:, i, :, :, None] * v[:, i, :, None]
+        results.append(scale * torch.einsum("bhkv,bhk->bhv", state, q[:, i]))
+    return torch.stack(results, 1), None
+
+
+@pytest.mark.parametrize("name", mixers.RECURRENCES)
+def test_a_recurrence_is_that_of_the_kernel_of_flash_linear_attention(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gated(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, scale: float) -> tuple[Tensor, None]:
+        decay = g[..., None].expand_as(k)
+        return recurrence(q, k, beta[..., None] * v, decay, k, -(beta * g.exp())[..., None] * k, scale)
+
+    def delta(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, *, scale: float) -> tuple[Tensor, None]:
+        return gated(q, k, v, torch.zeros_like(beta), beta, scale=scale)
+
+    def gla(q: Tensor, k: Tensor, v: Tensor, g: Tensor, *, scale: float) -> tuple[Tensor, None]:
+        return recurrence(q, k, v, g, torch.zeros_like(k), k, scale)
+
+    def by_head(q: Tensor, k: Tensor, v: Tensor, g: Tensor, *, scale: float) -> tuple[Tensor, None]:
+        return gla(q, k, v, g[..., None].expand_as(k), scale=scale)
+
+    def dplr(q: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, gk: Tensor, *, scale: float) -> tuple[Tensor, None]:
+        return recurrence(q, k, v, gk, a, b, scale)
+
+    ops = {"chunk_delta_rule": delta, "chunk_gated_delta_rule": gated, "chunk_gla": gla, "chunk_simple_gla": by_head}
+    monkeypatch.setitem(sys.modules, "fla.ops", SimpleNamespace(**ops))
+    general = SimpleNamespace(chunk_dplr_delta_rule=dplr)
+    monkeypatch.setitem(sys.modules, "fla.ops.generalized_delta_rule", general)
+    monkeypatch.setitem(sys.modules, "fla", SimpleNamespace())
+    terms, theirs = mixers.recurrences(7, Setting(torch.device("cpu"), tiny=True))[name]
+    assert_close(linear_recurrence(*terms)[0].transpose(1, 2), theirs()[0], rtol=1e-4, atol=1e-5)
+
+
+def test_gpt2_by_hand_has_the_outputs_and_gradients_of_its_page() -> None:
+    modules = [language.page(language.TINY).double(), language.Gpt2(language.TINY).double()]
+    named = [dict(module.named_parameters()) for module in modules]
+    names = {
+        name: name.replace("stack.", "layers.").replace("attn.c_attn", "attention").replace("attn.c_proj", "projection")
+        .replace("mlp.c_fc", "mlp.0").replace("mlp.c_proj", "mlp.2")
+        for name in named[0]
+    }  # fmt: skip
+    share_weights(modules[0], modules[1], names)
+    tokens = torch.randint(language.TINY.vocab, (2, 8))
+    results = [module(tokens) for module in modules]
+    same_sides(modules, results, [logits.square().mean() for logits in results], names)
 
 
 @pytest.mark.parametrize("heads", [1, 2])

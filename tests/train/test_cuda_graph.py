@@ -230,13 +230,19 @@ HALTING = {
 }
 
 
-@pytest.mark.parametrize("loop", HALTING)
-def test_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: Path, captures: Captures) -> None:
-    """A graph computes the full batch in all steps, where an eager step leaves out what has halted."""
-    file = written(tmp_path, "adamw")
+def with_loop(folder: Path, loop: str) -> Path:
+    """Writes a program with a loop of `HALTING`."""
+    file = written(folder, "adamw")
     body = PROGRAM[PROGRAM.index("repeat") : PROGRAM.index("return")]
     text = file.read_text().replace(body, f"{HALTING[loop]}\n    ", 1)
     file.write_text(text.replace("last(h)", "last(y)", 1) if "y = scan" in text else text)
+    return file
+
+
+@pytest.mark.parametrize("loop", HALTING)
+def test_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: Path, captures: Captures) -> None:
+    """A graph computes the full batch in all steps, where an eager step leaves out what has halted."""
+    file = with_loop(tmp_path, loop)
     curve = train(plan_recipe(file), tmp_path / "graphs")
     assert len(captures.launched) > 5
     plain = train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
@@ -244,7 +250,7 @@ def test_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: P
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", one_in(3, [*ADAPTIVE]))
+@pytest.mark.parametrize("name", one_in(3, sorted(ADAPTIVE)))
 def test_a_model_that_takes_all_steps_has_the_results_and_gradients_of_one_that_leaves_them_out(name: str) -> None:
     module = shipped_model(name).double()
     fields, lengths = shipped_batch(module, 3, 7)
@@ -423,10 +429,11 @@ def test_a_split_that_is_too_large_for_its_device_has_the_same_curve_and_no_grap
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", [*OPTIMIZERS, *OUTSIDE])
 def test_on_a_gpu_a_run_with_graphs_has_the_curve_of_one_without(optimizer: str, tmp_path: Path) -> None:
     plan = plan_recipe(written(tmp_path, optimizer))
     curve = train(plan, tmp_path / "graphs", device="cuda")
+    assert json.loads((tmp_path / "graphs" / "versions.json").read_text())["steps"] == "as CUDA graphs"
     plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)
 
@@ -461,3 +468,32 @@ def test_the_host_does_not_wait_for_a_launched_step(
     monkeypatch.setattr(CudaGraphStep, "_train_on", strict)
     train(plan_recipe(program), tmp_path / "run", device="cuda")
     assert sum(launched) > 20
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("loop", HALTING)
+def test_on_a_gpu_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: Path) -> None:
+    plan = plan_recipe(with_loop(tmp_path, loop))
+    curves = [train(plan, tmp_path / str(form), with_graphs=form, device="cuda") for form in (True, False)]
+    torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_in_bf16_and_after_a_capture_that_failed_a_run_goes_on(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, clip = plan_recipe(program), EagerStep._clip
+    training.train(plan, tmp_path / "bf16", device="cuda", precision="bf16")
+    plain = train(plan, tmp_path / "plain", with_graphs=False, device="cuda")
+
+    def waiting(self: EagerStep) -> Tensor | None:
+        norm = clip(self)
+        assert norm is None or float(norm) > 0
+        return norm
+
+    monkeypatch.setattr(EagerStep, "_clip", waiting)
+    with pytest.warns(RunWarning, match="cannot be captured as a CUDA graph"):
+        curve = train(plan, tmp_path / "failed", device="cuda")
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)

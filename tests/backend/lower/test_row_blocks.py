@@ -398,6 +398,7 @@ def test_a_processor_never_asks_flex_attention() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("name", sorted(BY_PAIRS))
 def test_flex_attention_on_a_gpu_equals_whole_maps(name: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_blocks, "_BLOCK_ON_GPU", 1)
