@@ -24,9 +24,9 @@ BUDGETS = {
     "editor play": (4_353, 4_400, 0),
     "reports": (3_601, 3_700, 0),
     "cli": (3_336, 3_500, 140),
-    "": (19_975, 16_500, 3_500),
+    "": (19_982, 16_500, 3_500),
 }
-TOTAL = 66_326  # the aim is 61,000, and the room of the parts
+TOTAL = 66_333  # the aim is 61,000, and the room of the parts
 TESTS = 58_990  # the aim is 55,000, and 3,600 for the tests of the same features
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
