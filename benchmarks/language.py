@@ -51,7 +51,8 @@ class Layer(nn.Module):
         q, k, v = parts.unbind(2)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
         x = x + self.projection(y)
-        return x + self.mlp(self.ln_2(x))
+        result: Tensor = x + self.mlp(self.ln_2(x))
+        return result
 
 
 class Gpt2(nn.Module):
