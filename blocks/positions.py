@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.block import Mask, MaskN, Weightless
+from archlang.backend.runtime.call_cache import cached_in_call
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
@@ -110,6 +111,10 @@ class StartEnd(nn.Module):
         return y, place < length + 2
 
 
+# The settings of the angles of a rotation.
+_TURNS = ("start", "first", "base", "scaling", "factor", "trained", "slow", "fast", "rounded")
+
+
 class Rotation(Weightless):
     """Rotates pairs of features by an angle that grows with the position p_i.
 
@@ -144,16 +149,21 @@ class Rotation(Weightless):
     rounded: bool
     d: int
 
-    def _rotated(self, x: Float[Tensor, "b n d"], places: Float[Tensor, "*b n"]) -> Float[Tensor, "b n d"]:
-        size = self.d // self.heads
-        half = (self.rotated or size) // 2
-        frequency = self._frequency(torch.arange(half, dtype=places.dtype, device=x.device))
+    @property
+    def _half(self) -> int:
+        return (self.rotated or self.d // self.heads) // 2
+
+    def _turns(self, places: Float[Tensor, "*b n"], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Returns w cos(a) and w sin(a) at each place, [*b n 1 r/2]."""
+        frequency = self._frequency(torch.arange(self._half, dtype=places.dtype, device=places.device))
         angle = (places[..., None] * frequency)[..., None, :]
-        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-        if self.scaling == "yarn":
-            gain = 0.1 * log(self.factor) + 1
-            cos, sin = gain * cos, gain * sin
-        heads = x.reshape(*x.shape[:2], self.heads, size)
+        cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
+        gain = 0.1 * log(self.factor) + 1
+        return (gain * cos, gain * sin) if self.scaling == "yarn" else (cos, sin)
+
+    def _rotated(self, x: Float[Tensor, "b n d"], cos: Tensor, sin: Tensor) -> Float[Tensor, "b n d"]:
+        half = self._half
+        heads = x.reshape(*x.shape[:2], self.heads, self.d // self.heads)
         rest = heads[..., 2 * half :]
         if self.interleaved:
             left, right = heads[..., 0 : 2 * half : 2], heads[..., 1 : 2 * half : 2]
@@ -190,7 +200,11 @@ class RotaryPositions(Rotation, _Placed):
     """Rotates by the position: p_i = i"""
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
-        return self._rotated(x, counted(x.shape[1], x, self.start + start))
+        # Queries and keys of all layers turn alike, whatever their number of heads is.
+        kind = tuple(value for name, value in vars(self).items() if name in _TURNS)
+        key = ("turns", kind, self._half, start, x.shape[1], x.dtype, x.device)
+        first = self.start + start
+        return self._rotated(x, *cached_in_call(key, lambda: self._turns(counted(x.shape[1], x, first), x.dtype)))
 
 
 class RotaryPositionsAt(Rotation):
@@ -202,4 +216,4 @@ class RotaryPositionsAt(Rotation):
         self, x: Float[Tensor, "b n d"], positions: Float[Tensor, "b n 1"], **_: Mask
     ) -> Float[Tensor, "b n d"]:
         dtype = torch.promote_types(positions.dtype, torch.float32)
-        return self._rotated(x, self.start + positions[..., 0].to(dtype))
+        return self._rotated(x, *self._turns(self.start + positions[..., 0].to(dtype), x.dtype))

@@ -15,12 +15,14 @@ from archlang.blocks.positions import (
     LearnedPositions,
     RotaryPositions,
     RotaryPositionsAt,
+    Rotation,
     StartEnd,
     counted,
     sinusoid,
 )
 from tests.blocks.conftest import agree, wave
 from tests.closeness import same_gradients
+from tests.conftest import Compiled
 
 
 @pytest.mark.parametrize("d", [1, 5, 8])
@@ -177,3 +179,22 @@ def test_a_product_depends_on_the_distance(scaling: str) -> None:
     for offset in range(-5, 6):
         diagonal = products.diagonal(offset, 1, 2)
         torch.testing.assert_close(diagonal, diagonal[:, :1].expand_as(diagonal), atol=1e-10, rtol=0)
+
+
+def test_all_layers_share_the_angles_of_a_call(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = compiled(
+        "model m(x: seq[n, d]) -> seq[n, d] { h = x\n"
+        "stack 2 { h <- h + rotary_positions[2](h) + rotary_positions[1, rotated = 4](h) } return h }",
+        d=8,
+    )
+    lengths: list[int] = []
+    turns = Rotation._turns
+
+    def noted(self: Rotation, places: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        lengths.append(len(places))
+        return turns(self, places, dtype)
+
+    monkeypatch.setattr(Rotation, "_turns", noted)
+    for length in (5, 3):
+        module(torch.zeros(1, length, 8))
+    assert lengths == [5, 3]
