@@ -16,7 +16,6 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-<<<<<<< HEAD
     "syntax": (4_224, 4_200, 24),
     "elaborate resolve types plan": (9_913, 9_800, 175),
     "train api": (9_989, 7_900, 2_092),
@@ -25,24 +24,10 @@ BUDGETS = {
     "editor play": (4_354, 4_400, 0),
     "reports": (3_703, 3_700, 6),
     "cli": (3_530, 3_500, 154),
-    "": (20_888, 16_500, 4_408),
+    "": (20_895, 16_500, 4_408),
 }
-TOTAL = 68_151  # the aim is 61,000, and the room of the parts
-TESTS = 60_303  # the aim is 55,000, and 5,300 for the tests of the features since then
-=======
-    "syntax": (4_210, 4_200, 10),
-    "elaborate resolve types plan": (9_817, 9_800, 130),
-    "train api": (9_756, 7_900, 1_550),
-    "tasks data": (9_313, 8_600, 1_060),
-    "export": (1_965, 2_400, 0),
-    "editor play": (4_353, 4_400, 0),
-    "reports": (3_601, 3_700, 0),
-    "cli": (3_336, 3_500, 140),
-    "": (19_982, 16_500, 3_500),
-}
-TOTAL = 66_333  # the aim is 61,000, and the room of the parts
-TESTS = 58_990  # the aim is 55,000, and 3,600 for the tests of the same features
->>>>>>> s59written
+TOTAL = 68_158  # the aim is 61,000, and the room of the parts
+TESTS = 60_332  # the aim is 55,000, and 5,300 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

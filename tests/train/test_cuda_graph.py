@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from archlang.train import cuda_graph, data
 from archlang.train.cuda_graph import CudaGraphStep
 from archlang.train.devices import fixed_randomness
 from archlang.train.record.mistakes import RunWarning
+from archlang.train.refusals import describe_steps
 from archlang.train.runs import training
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.stop import Stop
+from archlang.train.trainer import Watcher
 from tests.sampling import one_in
 from tests.shipped_models import shipped_batch, shipped_model
 from tests.tiny_run import TASK, StopAfter, latest_weights
@@ -349,6 +352,31 @@ def test_no_part_of_the_autograd_graph_outlives_a_step(
     assert not any(left)
 
 
+class Notes(Watcher):
+    """Keeps the first lines of runs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def test_the_first_lines_and_the_record_say_how_steps_run(
+    program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "describe_steps", lambda _, reason: describe_steps("cuda", reason))
+    notes, plan, folder = Notes(), plan_recipe(program), tmp_path / "run"
+    training.train(plan, folder, device="cpu", watcher=notes, stop=StopAfter(3))
+    assert notes.lines == ["steps run as CUDA graphs"]
+    assert json.loads((folder / "versions.json").read_text())["steps"] == "as CUDA graphs"
+    with pytest.warns(
+        RunWarning, match="resumes with steps one operation at a time: as asked instead of as CUDA graphs"
+    ):
+        training.train(plan, folder, device="cpu", eager=True, watcher=notes, stop=StopAfter(5))
+    assert notes.lines[1:] == ["resuming at step 3", "steps run one operation at a time: as asked"]
+
+
 # What cannot be captured
 
 
@@ -445,7 +473,8 @@ def test_on_a_gpu_a_resumed_run_equals_an_uninterrupted_one(after: bool, program
     plan = plan_recipe(program)
     uninterrupted = train(plan, tmp_path / "uninterrupted", device="cuda")
     train(plan, tmp_path / "stopped", stop=StopAfter(25), device="cuda")
-    curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
+    with nullcontext() if after else pytest.warns(RunWarning, match="resumes with steps one operation at a time"):
+        curve = train(plan, tmp_path / "stopped", with_graphs=after, device="cuda")
     torch.testing.assert_close(numbers(curve), numbers(uninterrupted), rtol=1e-3, atol=1e-4)
 
 

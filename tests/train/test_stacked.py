@@ -147,7 +147,7 @@ def folders(root: Path) -> list[Path]:
 
 def train_solo(plans: list[Plan], root: Path, device: str = "cpu") -> None:
     for plan, folder in zip(plans, folders(root), strict=True):
-        training.train(plan, folder, device=device)
+        training.train(plan, folder, device=device, eager=True)
 
 
 def train_stacked(

@@ -93,7 +93,7 @@ def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def train(program: str, folder: Path, device: str = "cpu") -> None:
     file = folder / "small.arch"
     file.write_text(program + RECIPE)
-    training.train(plan_recipe(file), folder / "run", device=device)
+    training.train(plan_recipe(file), folder / "run", device=device, eager=True)
 
 
 @pytest.mark.parametrize("program", [STATIC, CHUNKS], ids=["static", "chunks"])
