@@ -123,6 +123,8 @@ class TrainSettings:
             self._require_instances(setting, bound, _names(bound), *others)
 
     def _check_rate(self, setting: str, bound: Bound) -> None:
+        if isinstance(bound.value, int | float) and bound.value <= 0:
+            self.report(mistakes.rate_too_low(self._span(bound), setting))
         if self._may_leave_weights(setting, bound):
             self._require_instances(setting, bound, [setting.removeprefix(RATES)], "loaded")
 

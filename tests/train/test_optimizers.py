@@ -262,11 +262,16 @@ def test_the_innermost_named_instance_gives_the_rate(program: Path, optimizer: s
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("tabel", "no instance `tabel` for `rates.tabel`"), ("loaded", "nothing is loaded")]
+    ("name", "rate", "reason"),
+    [
+        ("tabel", "0.1", "no instance `tabel` for `rates.tabel`"),
+        ("loaded", "0.1", "nothing is loaded"),
+        ("head", "-0.1", "a learning rate is greater than 0"),
+    ],
 )
-def test_a_rate_of_no_instance_is_refused(program: Path, name: str, reason: str) -> None:
+def test_a_rate_of_no_instance_or_below_0_is_refused(program: Path, name: str, rate: str, reason: str) -> None:
     with pytest.raises(ProgramError, match=reason):
-        plan_recipe(program, sets={f"train.rates.{name}": "0.1"})
+        plan_recipe(program, sets={f"train.rates.{name}": rate})
 
 
 def test_biases_of_stacked_seeds_do_not_decay(program: Path) -> None:
