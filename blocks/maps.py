@@ -103,7 +103,7 @@ class OuterSum(Weightless):
 
 
 class KeySoftmax(Weightless):
-    """A softmax over keys, as `flex_attention` takes it"""
+    """A softmax over keys"""
 
     causal: bool
     window = 0

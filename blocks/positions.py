@@ -200,11 +200,18 @@ class RotaryPositions(Rotation, _Placed):
     """Rotates by the position: p_i = i"""
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
-        # Queries and keys of all layers turn alike, whatever their number of heads is.
-        kind = tuple(value for name, value in vars(self).items() if name in _TURNS)
-        key = ("turns", kind, self._half, start, x.shape[1], x.dtype, x.device)
         first = self.start + start
-        return self._rotated(x, *cached_in_call(key, lambda: self._turns(counted(x.shape[1], x, first), x.dtype)))
+        return self._rotated(
+            x,
+            *cached_in_call(
+                (*self._kind(), first, x.shape[1], x.dtype, x.device),
+                lambda: self._turns(counted(x.shape[1], x, first), x.dtype),
+            ),
+        )
+
+    def _kind(self) -> tuple[object, ...]:
+        """Returns what the angles depend on; queries and keys of all layers turn alike, for any number of heads."""
+        return ("turns", self._half, *(value for name, value in vars(self).items() if name in _TURNS))
 
 
 class RotaryPositionsAt(Rotation):

@@ -167,6 +167,6 @@ def test_what_cannot_begin_is_refused_by_a_dry_run_too(
 def test_a_dry_run_says_which_weights_fit(program: Path) -> None:
     source, folder = program.parent / "first", program.parent / "second"
     text = describe_start(second(program), folder)
-    assert text.startswith(f"begins with {len(weights(source))} weights of {source}; new: gate.weight, unlike.weight")
+    assert text.startswith(f"begins with {len(weights(source))} weights of {source}; new: `gate.weight`, `unlike.")
     assert describe_start(plan_recipe(program, "first"), folder) == ""
     assert not folder.exists()
