@@ -27,7 +27,7 @@ from archlang.train.loss import Smoothing
 from tests.goldens.files import HERE, reference_file
 from tests.goldens.golden import TOLERANCE, Golden, Program, Weights, close, page, pair
 from tests.shipped_models import library_page
-from tests.train.settings_of_a_run import SETTINGS
+from tests.train.settings_of_a_run import settings_with
 
 SCALINGS = {"none": "none", "teu": "token_upscaling", "ped": "position_downscaling"}
 
@@ -213,7 +213,7 @@ def test_sinusoids(golden: Golden) -> None:
 @pytest.mark.goldens("devil", "tables")
 def test_noams_schedule_is_root_with_a_rate_divided_by_the_root_of_the_width(golden: Golden) -> None:
     for (rate, width, warmup), expected in zip(golden["noam_cfg"].tolist(), golden["noam_lr"].tolist(), strict=True):
-        settings = SETTINGS.changed(lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
+        settings = settings_with(lr=rate / sqrt(width), schedule="root", warmup=int(warmup))
         for step, expected_rate in zip(golden["noam_steps"].tolist(), expected, strict=True):
             assert settings.learning_rate(step, 10**9) == pytest.approx(expected_rate, rel=1e-6)
 

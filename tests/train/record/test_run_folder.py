@@ -404,7 +404,7 @@ def test_resuming_with_another_torch_is_said_once_and_shown(
     folder = tmp_path / "run"
     training.train(plan_recipe(program), folder, device="cpu", stop=StopAfter(12))
     begun = json.loads((folder / "versions.json").read_text())
-    monkeypatch.setattr(run_folder, "this_process", lambda device: NOW.model_copy(update={"torch": "9.9"}))
+    monkeypatch.setattr(run_folder, "this_process", lambda device, steps: NOW.model_copy(update={"torch": "9.9"}))
     with pytest.warns(RunWarning, match=r"resumes with torch 9\.9 instead of") as caught:
         train(folder)
     assert len(caught) == 1
