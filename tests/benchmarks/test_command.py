@@ -90,8 +90,8 @@ def test_no_two_cases_compare_the_same() -> None:
 
 
 # They start processes or train longer.
-_SLOW = ("memory", "start-up", "passes", "dynamic halt", "adversarial files")
-# They compile, which the checks of types in tests do not allow, or need another package: `benchmarks.gpu` rehearses them.
+_SLOW = ("memory", "start-up", "passes", "dynamic halt", "adversarial files", "written")
+# They compile, which the checks of types in tests do not allow, or need another package.
 _ELSEWHERE = ("language", "linear recurrences")
 
 
