@@ -236,5 +236,8 @@ def _first_metric(plan: Plan) -> str:
     """The first metric of a task on `test`, or on its last split if it has no `test`."""
     if plan.measures is None:
         return _DEFAULT_METRIC
-    splits = plan.measures.splits or ("test",)
+    statics = plan.task.statics
+    # Of a user's files, those that are named; a column of the file may have others.
+    named = [name for name in ("valid", "test") if statics.get(name) or statics.get(f"{name}_share")]
+    splits = plan.measures.splits or named or ("test",)
     return f"{'test' if 'test' in splits else splits[-1]}.{plan.measures.metrics[1]}"  # after the loss

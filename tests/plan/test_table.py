@@ -124,6 +124,27 @@ def test_a_table_without_claims_shows_the_first_metric_of_the_task(file: Path) -
     assert [column.metric for column in table.columns] == ["test.squared_error"]
 
 
+@pytest.mark.parametrize(
+    ("splits", "metric"),
+    [
+        ('valid = "b.txt"', "valid.bits_per_byte"),
+        ('valid = "b.txt", stream = 9', "valid.bits_per_byte"),
+        ("valid_share = 0.1", "valid.bits_per_byte"),
+        ('valid = "b.txt", test = "c.txt"', "test.bits_per_byte"),
+        ("length = 9", "test.bits_per_byte"),
+    ],
+)
+def test_a_table_without_claims_shows_valid_where_a_users_files_name_no_test(
+    file: Path, splits: str, metric: str
+) -> None:
+    for name in "abc":
+        file.with_name(f"{name}.txt").write_text("text")
+    model = "model lm(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](embed[4](x)) }\n"
+    recipe = f'recipe r {{ task text[path = "a.txt", {splits}] model lm train adamw[steps = 1] }}'
+    table = plan_table(written(file, model + recipe))
+    assert [column.metric for column in table.columns] == [metric]
+
+
 def test_the_name_of_a_group_is_a_word_also_if_a_block_has_it(file: Path) -> None:
     text = 'table t {\n row "a" small\n columns "c" test.accuracy at test.length in [first, later]\n}\n'
     file.write_text(MODEL + text)

@@ -132,7 +132,10 @@ not_streamed = TaskError.wording(
     "`{task}` reads no files from {path}",
     "name it as the `path` of `text` with `stream = 4_000_000`, or save the data set and name its files",
 )
-no_documents = TaskError.wording("there is no document for training in {source}", "name another column or other files")
+no_documents = TaskError.wording(
+    "there is no document for training in {path}",
+    "name another column by `text = …` or other files; if there is a column `split`, write `train` in it",
+)
 no_column_in_stream = TaskError.wording(
     "{source} has no column `{column}`", "its columns are {columns}: name one by `text = …`"
 )

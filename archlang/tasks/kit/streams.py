@@ -22,7 +22,7 @@ from archlang.errors.machine import is_out_of_memory, needs_extra
 from archlang.errors.names import plural
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.split import Split
-from archlang.tasks.kit.user_files import SPLITS, check_forms, files_of, naming_file, rows_of, some_rows
+from archlang.tasks.kit.user_files import SPLITS, check_forms, files_of, naming_file, rows_of
 
 Place = Any  # Any: numbers and texts, as JSON; None is the beginning
 # Some documents, and the place after them.
@@ -32,7 +32,9 @@ Documents = Iterator[tuple[list[str], Place]]
 _IS_HUB = re.compile(r"[\\/]hf:[\\/]+")
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _HUB = re.compile(f"({_WORD}/{_WORD})(?:/({_WORD}))?@([0-9a-f]{{40}})")
-_ROWS, _MOST_CHARACTERS = 1 << 8, 300
+# From the Hub, one row is read at a time for so many characters of a part, and no more rows than these.
+_CHARACTERS, _ROWS = 1 << 12, 1 << 8
+_MOST_CHARACTERS = 300
 # The bytes at the end of a file that stand for its content: a stream is not read twice.
 _TAIL = 1 << 16
 
@@ -50,15 +52,21 @@ class Stream:
     """Documents, again and again from the beginning.
 
     Args:
+        path: What errors name.
         source: What they are read from: equal texts stand for equal documents.
         read: Yields the documents after a place, some at a time, until they end.
         encode: Makes items of documents.
-        size: The characters of a part, at least."""
+        size: The characters of a part, at least, unless it is the last before the stream ends."""
 
     def __init__(
-        self, source: str, read: Callable[[Place], Documents], encode: Callable[[Sequence[str]], Split], size: int
+        self,
+        path: str,
+        source: str,
+        read: Callable[[Place], Documents],
+        encode: Callable[[Sequence[str]], Split],
+        size: int,
     ) -> None:
-        self.source, self._read, self._encode, self._size = source, read, encode, size
+        self._path, self.source, self._read, self._encode, self._size = path, source, read, encode, size
         # All is read in one thread. Parts that follow one another are read from files that stay open.
         self._reader = ThreadPoolExecutor(1)
         self._ahead: tuple[Place, Future[StreamPart]] | None = None
@@ -81,28 +89,25 @@ class Stream:
         return part.result()
 
     def _part(self, place: Place) -> StreamPart:
-        documents = self._next[1] if self._next and self._next[0] == place else self._from(place)
+        documents = self._next[1] if self._next and self._next[0] == place else self._read(place)
         self._next = None  # after an error, a part is read again
         texts, size, after = list[str](), 0, place
-        while size < self._size:
-            some, after = next(documents)
+        for some, after in documents:
             texts += some
             size += sum(map(len, some))
-        self._next = after, documents
+            if size >= self._size:
+                self._next = after, documents
+                break
+        else:
+            after = None  # the beginning
+            if not texts:
+                if place is None:
+                    raise mistakes.no_documents(self._path)
+                return self._part(None)
         items = self._encode(texts)
         return StreamPart(
             items.inputs, items.targets, items.scored, items.groups, items.notes, stream=self, place=place, after=after
         )
-
-    def _from(self, place: Place) -> Documents:
-        while True:
-            has_documents = place is not None
-            for texts, after in self._read(place):
-                has_documents |= bool(texts)
-                yield texts, after
-            if not has_documents:
-                raise mistakes.no_documents(self.source)
-            place = None
 
 
 def check_path(task: str, path: str, streams: bool) -> None:
@@ -123,10 +128,11 @@ def open_stream(task: str, path: str, column: str, encode: Callable[[Sequence[st
     if (name := _hub_name(path)) is not None:
         with needs_extra("datasets"):
             import datasets  # noqa: F401 # before anything is read
-        return Stream(f"hf://{name}", lambda place: _of_hub(name, column, place), encode, size)
+        rows = max(min(size // _CHARACTERS, _ROWS), 1)
+        return Stream(f"hf://{name}", f"hf://{name}", lambda place: _of_hub(name, column, place, rows), encode, size)
     files = files_of(path)
     check_forms(task, files, 1, documents=True)
-    return Stream(_described(task, files), lambda place: _of_files(task, files, column, place), encode, size)
+    return Stream(path, _described(task, files), lambda place: _of_files(task, files, column, place), encode, size)
 
 
 def _hub_name(path: str) -> str | None:
@@ -153,13 +159,12 @@ def _of_files(task: str, files: Sequence[str], column: str, place: Place) -> Doc
             raise ValueError(f"{place!r} is no place in {plural(len(files), 'file')}")
     for index in range(first, len(files)):
         rows = rows_of(task, files[index : index + 1], [column], documents=True)
-        for some in some_rows(islice(rows, row, None)):
-            row += len(some)
-            yield [str(text) for _, split, (text,) in some if split in (None, SPLITS[0])], [index, row]
+        for after, (_, split, (text,)) in enumerate(islice(rows, row, None), row + 1):
+            yield [str(text)] if split in (None, SPLITS[0]) else [], [index, after]
         row = 0
 
 
-def _of_hub(name: str, column: str, place: Place) -> Documents:
+def _of_hub(name: str, column: str, place: Place, count: int) -> Documents:
     import datasets
 
     found = _HUB.fullmatch(name)
@@ -178,7 +183,7 @@ def _of_hub(name: str, column: str, place: Place) -> Documents:
         rows = rows.select_columns([column]).with_format("arrow")
         if place is not None:
             rows.load_state_dict(place)
-        for table in rows.iter(_ROWS):
+        for table in rows.iter(count):
             texts = [text for text in table.column(0).to_pylist() if text]
             if not all(isinstance(text, str) for text in texts):
                 raise mistakes.not_texts(column, source)

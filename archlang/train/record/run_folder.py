@@ -272,7 +272,9 @@ class Record:
         recorded = reading.read_record(self.folder, schemas.DATA, schemas.DataRecord)
         for name, split in data.root.items():
             if recorded.root.get(name) != split:
-                raise mistakes.another_run(self.folder, f"its {name} split held other items")
+                old = recorded.root.get(name)
+                stream = f", read from {old.stream}; it resumes once these are restored" if old and old.stream else ""
+                raise mistakes.another_run(self.folder, f"its {name} split held other items{stream}")
 
     def write(self, name: str, text: str) -> None:
         """Writes a text file atomically."""

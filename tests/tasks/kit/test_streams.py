@@ -92,17 +92,37 @@ def test_the_parts_of_a_stream_are_the_items_of_the_stored_split_again_and_again
         if form == "jsonl.gz":
             path.write_bytes(gzip.compress(path.read_bytes()))
     items = task(path, valid, stream=0, stride=stride).generate("train", 0)
-    read = join_splits(map(stored, parts(task(path, valid, stride=stride), 14)))
+    read = join_splits(map(stored, parts(task(path, valid, stride=stride), 30)))
     assert len(read) > 2 * len(items)
     for start in (0, len(items)):
         assert digest(read.select(np.arange(start, start + len(items)))) == digest(items)
 
 
-def test_a_part_has_as_many_characters_as_asked_for_or_a_few_rows_more(tmp_path: Path, valid: Path) -> None:
+def test_a_part_has_as_many_characters_as_asked_for_and_ends_with_that_document(tmp_path: Path, valid: Path) -> None:
+    texts = [f"text {number} " + "red wheel " * (number % 7) for number in range(400)]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    for size in (1, 100, 3_000):
+        for part in parts(task(tmp_path / "a.jsonl", valid, packed=True, stream=size), 4):
+            assert set(part.inputs["x"].lengths[:-1].tolist()) <= {16}
+            assert size <= part.notes["bytes"].values.sum() < size + max(map(len, texts))
+
+
+@pytest.mark.parametrize("of_hub", [False, True])
+def test_a_part_ends_where_the_stream_ends_and_the_next_one_begins_at_its_beginning(
+    of_hub: bool, tmp_path: Path, valid: Path, request: pytest.FixtureRequest
+) -> None:
+    if of_hub:
+        request.getfixturevalue("hub").files = {"a.jsonl": jsonl(TEXTS)}
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
-    for part in parts(task(tmp_path / "a.jsonl", valid, packed=True), 8):
-        assert set(part.inputs["x"].lengths[:-1].tolist()) == {16}
-        assert 3_000 <= part.notes["bytes"].values.sum() < 3_000 + 256 * 80
+    path = on_hub() if of_hub else tmp_path / "a.jsonl"
+    items = task(tmp_path / "a.jsonl", valid, stream=0).generate("train", 0)
+    for part in parts(task(path, valid, stream=1_000_000_000), 3):
+        assert (digest(part), part.place, part.after) == (digest(items), None, None)
+    exact = parts(task(path, valid, stream=sum(map(len, TEXTS))), 3)
+    assert [digest(part) for part in exact] == [digest(items)] * 3
+    # The first part ends with the last document, so that the next place has none.
+    assert exact[0].after is not None
+    assert exact[1].place is None
 
 
 def test_a_part_is_the_same_wherever_reading_begins(tmp_path: Path, valid: Path) -> None:
@@ -118,7 +138,7 @@ def test_a_part_is_the_same_wherever_reading_begins(tmp_path: Path, valid: Path)
 def test_rows_of_other_splits_are_left_out(tmp_path: Path, valid: Path) -> None:
     rows = [{"text": f"text {number}", "split": ("train", "valid", "test")[number % 3]} for number in range(90)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = task(tmp_path / "a.jsonl", valid, stream=1)
+    text = task(tmp_path / "a.jsonl", valid)
     assert text.split_names() == ("train", "valid")
     part = first_part(text)
     assert [text.spell(row)[4::2] for row in map(part.inputs["x"].__getitem__, range(30))] == [
@@ -158,7 +178,7 @@ def test_a_line_that_cannot_be_read_is_named_and_a_stream_without_documents_is_r
     assert "SECRET" not in str(caught.value)
     assert digest(found[0].stream.part(found[-1].place)) == digest(found[-1])
     file.write_bytes(jsonl(["", ""]))
-    with pytest.raises(TaskError, match="there is no document for training in 1 file"):
+    with pytest.raises(TaskError, match=r"there is no document for training in .*a\.jsonl.*`split`"):
         first_part(task(file, valid))
     file.write_bytes(b'{"txt": "a"}\n')
     with pytest.raises(TaskError, match=r"there is no column `text`.*txt"):
@@ -207,7 +227,7 @@ def test_a_data_set_of_the_hub_is_read_at_its_commit_and_resumed_at_any_place(
 ) -> None:
     write = jsonl if form == "jsonl" else in_parquet
     hub.files = {f"train-{number}.{form}": write(TEXTS[number::2]) for number in range(2)}
-    found = parts(task(on_hub(), valid), 8)
+    found = parts(task(on_hub(), valid), 30)
     assert found[0].stream.source == f"hf://owner/name@{COMMIT}"
     (tmp_path / "a.jsonl").write_bytes(jsonl([*TEXTS[0::2], *TEXTS[1::2]]))
     items = task(tmp_path / "a.jsonl", valid, stream=0).generate("train", 0)
@@ -226,7 +246,7 @@ def test_a_subset_and_a_column_are_named_and_others_are_refused_with_what_there_
     names = "".join(f"- config_name: {name}\n  data_files: {name}.jsonl\n" for name in ("big", "small"))
     hub.files = {"README.md": f"---\nconfigs:\n{names}---\n".encode()}
     hub.files |= {"big.jsonl": jsonl(TEXTS), "small.jsonl": jsonl(TEXTS[:3])}
-    small = first_part(task(on_hub("/small"), valid, stream=1))
+    small = first_part(task(on_hub("/small"), valid))
     assert small.notes["bytes"].values.sum() == sum(len(text.encode()) for text in TEXTS[:3])
     for path, statics, message in [
         (on_hub(), {}, r"Please pick one among the available configs: \['big', 'small'\]"),
