@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
+from itertools import product
 from math import prod
 
 from archlang.graph.facts import POSITIONS
@@ -87,6 +88,16 @@ def weights(graph: Graph, node: Node, computed: Collection[str]) -> int:
     """Returns the number of parameters that one execution of a node uses, each counted once however often it is used;
     those of blocks with unknown parameters count as 0. `computed` are the ids of the nodes that count."""
     return sum(_weights(graph, Region((), (node,), ()), computed).values())
+
+
+def weights_by_path(graph: Graph) -> Iterator[tuple[str, int]]:
+    """Yields the path of each instance in a module, such as "stack.0.mix", with the number of its parameters."""
+    graph = normalize(graph)
+    copies = {each.path: each.count for node in graph.region.walk() if isinstance(each := node.operation, OwnWeights)}
+    for path, instance in graph.instances.items():
+        stacks = [path[: place - 1] for place, sign in enumerate(path) if sign == "*"]
+        for steps in product(*(range(copies[stack]) for stack in stacks)):
+            yield path.replace("*", "{}").format(*steps), instance.costs.parameters or 0
 
 
 def _weights(graph: Graph, region: Region, computed: Collection[str], copies: int = 1) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.static_arguments import plain
@@ -10,6 +11,7 @@ from archlang.errors import Diagnostic, Report, Span
 from archlang.graph.graph import NUMBER, Graph, has_halting_positions, loop_of_results
 from archlang.graph.operations import LOSSES, Halting, Loss, Repeat
 from archlang.graph.prune import normalize
+from archlang.graph.summary import weights_by_path
 from archlang.plan import mistakes
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import RATES, SEED, ResolvedRecipe, is_weight
@@ -125,6 +127,8 @@ class TrainSettings:
     def _check_rate(self, setting: str, bound: Bound) -> None:
         if isinstance(bound.value, int | float) and bound.value <= 0:
             self.report(mistakes.rate_too_low(self._span(bound), setting))
+        if setting.removeprefix(RATES) in _names(self._of("frozen")):
+            self.report(mistakes.rate_of_frozen(self._span(bound), setting, setting.removeprefix(RATES)))
         if self._may_leave_weights(setting, bound):
             self._require_instances(setting, bound, [setting.removeprefix(RATES)], "loaded")
 
@@ -138,13 +142,25 @@ class TrainSettings:
         self._require_instances("frozen", bound, _names(bound), "loaded")
 
     def _require_instances(self, setting: str, bound: Bound, chosen: Sequence[str], *others: str) -> None:
-        """Reports names of instances that the model does not have. Paths, such as "stack.0", are not checked."""
+        """Reports names of instances that the model does not have, and paths of `frozen` without weights. What is
+        inside a block with code of its own, only a run knows."""
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
         for name in chosen:
-            if name not in (*names, *others) and "." not in name:
+            if "." in name and setting != "frozen":
+                self.report(mistakes.no_path(self._span(bound), name, setting))
+            elif "." in name and not any(_meet(name, path) for path, _ in weights_by_path(self.graph)):
+                self.report(mistakes.unknown_path(self._span(bound), name, self.model))
+            elif "." not in name and name not in (*names, *others):
                 self.report(mistakes.unknown_instance(self._span(bound), name, self.model, setting, names))
         if "loaded" in chosen and "loaded" in others and not self._of("weights").value:
             self.report(mistakes.nothing_loaded(self._span(bound)))
+
+
+def _meet(name: str, path: str) -> bool:
+    """Whether a path of `frozen` is a part of that of an instance, or leads to what is inside it."""
+    return f".{name}." in f".{path}." or any(
+        f".{path}.".endswith(f".{head}.") for head in accumulate(name.split("."), "{}.{}".format)
+    )
 
 
 def _names(bound: Bound) -> list[str]:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate
 from math import ceil
 from pathlib import Path
 from typing import Literal
@@ -12,7 +12,7 @@ from archlang.graph.decoding import decoding_state
 from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Halting, OwnWeights, Repeat, step_limit
 from archlang.graph.prune import normalize
-from archlang.graph.summary import Summary, summarize, weights
+from archlang.graph.summary import Summary, summarize, weights, weights_by_path
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.make_task import is_own, unchecked_task
 from archlang.tasks.kit.task import DecodableTask
@@ -101,16 +101,10 @@ def _frozen(plan: Plan) -> int:
     for name, count in (weight_counts(Path(str(source))) if "loaded" in chosen else {}).items():
         for path in accumulate(name.split(".")[:-1], "{}.{}".format):
             loaded[path] = loaded.get(path, 0) + count
-    graph = normalize(plan.graph)
-    copies = {each.path: each.count for node in graph.region.walk() if isinstance(each := node.operation, OwnWeights)}
     total = 0
-    for path, instance in graph.instances.items():
-        count = instance.costs.parameters or 0
-        stacks = [path[: place - 1] for place, sign in enumerate(path) if sign == "*"]
-        for steps in product(*(range(copies[stack]) for stack in stacks)):
-            own = path.replace("*", "{}").format(*steps)
-            if loaded.get(own) == count or any(f".{name}." in f".{own}." for name in chosen):
-                total += count
+    for own, count in weights_by_path(plan.graph):
+        if loaded.get(own) == count or any(f".{name}." in f".{own}." for name in chosen):
+            total += count
     return total
 
 

@@ -107,13 +107,14 @@ class Family:
         flat = dict(_flat(config))
         for key, value in flat.items():
             allowed = (None, False) if key not in self.only else (*self.only[key], None)
-            is_known = (
+            is_known = key not in self.only and (
                 any(key == name.rpartition(" ")[2] for name in self.statics.values())
                 or key in self.unused
                 or key == "vocab_size"
+                or _UNUSED.fullmatch(key)
             )
-            if not is_known and not _UNUSED.fullmatch(key) and not any(_is_allowed(value, each) for each in allowed):
-                raise mistakes.not_on_page(self.model_type, key, value, self.page)
+            if not is_known and not any(_is_allowed(value, each) for each in allowed):
+                raise mistakes.not_on_page(self.model_type, key, value, self.page, self.only.get(key, ()))
         chosen = dict(self.given)
         for parameter in self._model.item.signature.statics:
             form, _, key = self.statics.get(parameter.name, "").rpartition(" ")

@@ -67,6 +67,9 @@ class HubFolder:
             with Folder.open(real.parent) as folder:
                 return folder.read(real.name, most)
 
+    def read_tokenizer(self) -> str:
+        return self.read(_TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
+
     def read_json(self, name: str) -> dict[str, Any]:  # Any: JSON
         try:
             value = json.loads(self.read(name, LARGEST_JSON))
@@ -162,7 +165,8 @@ def import_folder(folder: Path, out: Path) -> Architecture:
         return module
     settings = {f"model.{name}": value for name, value in {**statics, "vocab": vocab}.items()}
     record = schemas.ModelRecord(model=family.page, settings=settings)
-    saving.write_model(module, out, {schemas.RUN: schemas.json_text(record)})
+    tokenizer = {_TOKENIZER: hub.read_tokenizer()} if hub.has(_TOKENIZER) else {}
+    saving.write_model(module, out, {schemas.RUN: schemas.json_text(record), **tokenizer})
     return module
 
 
@@ -191,7 +195,7 @@ def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | 
     return {
         schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, "32")),
         schemas.VOCABULARY: schemas.json_text(vocabulary),
-        _TOKENIZER: hub.read(_TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace"),
+        _TOKENIZER: hub.read_tokenizer(),
     }
 
 
@@ -257,11 +261,9 @@ def export_folder(
         raise mistakes.folder_exists(folder)
     files = _of_family(module) or _of_any(module)
     files["README.md"] = _card(module, source)
-    if source is not None and reading.has(source, schemas.VOCABULARY):
-        tokenizer = reading.read_record(source, schemas.VOCABULARY, InputFormat).answer.tokenizer
-        if tokenizer:
-            files[_TOKENIZER] = tokenizer
-            files["tokenizer_config.json"] = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
+    if tokenizer := _tokenizer_of(source):
+        files[_TOKENIZER] = tokenizer
+        files["tokenizer_config.json"] = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
     with (
         os_errors_as(mistakes.not_written, folder),
         Folder.create(folder.absolute().parent) as parent,
@@ -270,6 +272,15 @@ def export_folder(
         for name, content in files.items():
             unfinished.write(name, content)
     return [folder / name for name in files]
+
+
+def _tokenizer_of(source: Path | None) -> str:
+    """Returns the tokenizer of a run or a saved model, in JSON; empty if it has none."""
+    if source is not None and reading.has(source, schemas.VOCABULARY):
+        return reading.read_record(source, schemas.VOCABULARY, InputFormat).answer.tokenizer
+    if source is not None and reading.has(source, _TOKENIZER):
+        return reading.read_bytes(source, _TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
+    return ""
 
 
 def _of_family(module: Architecture) -> dict[str, str | bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from archlang.train.record.mistakes import RunError
@@ -46,8 +47,10 @@ def names_differ(folder: Path, page: str, name: str, ours: list[int] | None, the
     return WeightsError(f"the weights in {folder} are not those of the page `{page}`: `{name}` is {fault}", _BY_HAND)
 
 
-def not_on_page(model_type: str, key: str, value: object, page: str) -> WeightsError:
+def not_on_page(model_type: str, key: str, value: object, page: str, has: Sequence[object] = ()) -> WeightsError:
+    """What a config says and the page does not have; `has` is what it has instead."""
     text = json.dumps(value, default=str)
     says = f"`{key} = {text if len(text) <= 60 else text[:60] + '…'}`"
-    message = f"the config of this `{model_type}` says {says}, and the page `{page}` has nothing of the kind"
+    only = "only " + ", ".join(json.dumps(each) for each in has) if has else "nothing of the kind"
+    message = f"the config of this `{model_type}` says {says}, and the page `{page}` has {only}"
     return WeightsError(message, _BY_HAND)

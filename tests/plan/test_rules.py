@@ -173,3 +173,27 @@ def test_a_value_that_no_point_has_is_a_mistake(text: str, code: str, place: str
 )
 def test_a_value_of_a_point_and_one_of_what_does_not_vary_are_accepted(text: str) -> None:
     assert check_text(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "is_refused"),
+    [
+        ('frozen = ["stack.2"]', False),
+        ('frozen = ["stack.0.mix.weight", "mix.bias", "head.weight"]', False),
+        ('frozen = ["stack.3"]', True),
+        ('frozen = ["stak.0"]', True),
+        ('frozen = ["stack.0.head"]', True),
+        ('no_decay = ["stack.0"]', True),
+        ('sign_sgd = ["head.weight"]', True),
+    ],
+)
+def test_a_path_leads_to_weights_of_the_model(setting: str, is_refused: bool) -> None:
+    text = """model deep[d = 8](x: tokens[n]) -> logits[classes] {
+        let head = linear[classes]
+        h = embed[d](x)
+        stack 3 { let mix = linear[d] h <- relu(mix(h)) }
+        return head(last(h))
+    }
+    """
+    text += recipe(setting, model="deep")
+    assert [each.code for each in check_text(text)] == ["E0621"] * is_refused

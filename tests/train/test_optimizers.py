@@ -267,11 +267,15 @@ def test_the_innermost_named_instance_gives_the_rate(program: Path, optimizer: s
         ("tabel", "0.1", "no instance `tabel` for `rates.tabel`"),
         ("loaded", "0.1", "nothing is loaded"),
         ("head", "-0.1", "a learning rate is greater than 0"),
+        ("head", "0.1", "`head` is in `frozen`"),
     ],
 )
-def test_a_rate_of_no_instance_or_below_0_is_refused(program: Path, name: str, rate: str, reason: str) -> None:
+def test_a_rate_of_no_instance_of_a_frozen_one_or_below_0_is_refused(
+    program: Path, name: str, rate: str, reason: str
+) -> None:
+    frozen = "[head]" if "frozen" in reason else "[]"
     with pytest.raises(ProgramError, match=reason):
-        plan_recipe(program, sets={f"train.rates.{name}": rate})
+        plan_recipe(program, sets={f"train.rates.{name}": rate, "train.frozen": frozen})
 
 
 def test_biases_of_stacked_seeds_do_not_decay(program: Path) -> None:

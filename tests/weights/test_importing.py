@@ -14,7 +14,7 @@ import archlang
 from archlang.weights.huggingface import export_folder, import_folder
 from archlang.weights.mistakes import WeightsError
 from tests.closeness import close
-from tests.weights.models import CAUSAL, MASKED, T5, YARN, transformers, written
+from tests.weights.models import CAUSAL, MASKED, T5, YARN, transformers, write_tokenizer, written
 
 
 @pytest.mark.parametrize("name", CAUSAL)
@@ -51,9 +51,12 @@ def test_an_encoder_has_the_same_scores_of_masked_tokens_and_goes_back(tmp_path:
     assert all(torch.equal(*pair) for pair in zip(again.parameters(), theirs.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("gated", [False, True])
-def test_t5_has_the_same_logits_continues_alike_and_goes_back(tmp_path: Path, gated: bool) -> None:
-    sizes = T5 | ({"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1} if gated else {})
+GATED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1}
+
+
+@pytest.mark.parametrize("others", [{}, GATED, GATED | {"tie_word_embeddings": False}])
+def test_t5_has_the_same_logits_continues_alike_and_goes_back(tmp_path: Path, others: dict[str, Any]) -> None:
+    sizes = T5 | others
     theirs = written(tmp_path / "theirs", "T5", sizes, "AutoModelForSeq2SeqLM")
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     ours = archlang.load(tmp_path / "ours")
@@ -78,7 +81,7 @@ def folder_of(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"hidden_act": "gelu"}, 'says `hidden_act = "gelu"`, and the page `llama` has nothing of the kind'),
+        ({"hidden_act": "gelu"}, 'says `hidden_act = "gelu"`, and the page `llama` has only "silu"'),
         ({"mixture_of_depths": 3}, "says `mixture_of_depths = 3`"),
         ({"rope_parameters": {"rope_type": "longrope", "long_factor": [1.0]}}, "rope_scaling.long_factor"),
         ({"num_hidden_layers": "2"}, 'says `num_hidden_layers = "2"`'),
@@ -104,6 +107,22 @@ def test_what_the_page_cannot_have_is_refused_by_name(tmp_path: Path, config: di
     with pytest.raises(WeightsError, match=reason if "\\" in reason else re.escape(reason)):
         import_folder(tmp_path / "hf", tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize(
+    ("model_type", "key", "value", "has"),
+    [
+        ("t5", "feed_forward_proj", "gated-silu", 'the page `t5` has only "relu", "gated-gelu"'),
+        ("t5", "relative_attention_num_buckets", 6, "the page `t5` has only 32, 4, 8"),
+        ("gemma3_text", "attn_logit_softcapping", 5.0, "the page `gemma` has nothing of the kind"),
+    ],
+)
+def test_a_number_or_a_word_that_the_page_cannot_have_is_refused(
+    tmp_path: Path, model_type: str, key: str, value: object, has: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type, "vocab_size": 50, key: value}))
+    with pytest.raises(WeightsError, match=re.escape(f"says `{key} = {json.dumps(value)}`, and {has}")):
+        import_folder(tmp_path, tmp_path / "ours")
 
 
 def pickled(folder: Path) -> None:
@@ -155,3 +174,19 @@ def test_shards_half_precision_and_the_links_of_a_cache_are_read(tmp_path: Path)
     import_folder(cached, tmp_path / "ours")
     state = archlang.load(tmp_path / "ours").state_dict()
     assert torch.equal(state["embed_tokens.weight"], theirs.state_dict()["model.embed_tokens.weight"].float())
+
+
+@pytest.mark.parametrize(
+    ("family", "sizes", "kind"),
+    [("ModernBert", MASKED["modernbert"][1], "AutoModelForMaskedLM"), ("T5", T5, "AutoModelForSeq2SeqLM")],
+)
+def test_a_tokenizer_stays_with_a_model_of_no_task(
+    tmp_path: Path, family: str, sizes: dict[str, Any], kind: str
+) -> None:
+    written(tmp_path / "theirs", family, sizes, kind)
+    write_tokenizer(tmp_path / "theirs")
+    import_folder(tmp_path / "theirs", tmp_path / "ours")
+    export_folder(archlang.load(tmp_path / "ours"), tmp_path / "back", tmp_path / "ours")
+    texts = [(tmp_path / folder / "tokenizer.json").read_text() for folder in ("theirs", "ours", "back")]
+    assert texts[0] == texts[1] == texts[2]
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "back")("much").input_ids

@@ -28,6 +28,9 @@ other_weights = RunError.wording(
     "{folder} holds other weights than those with which the run began",
     "name a new folder with `--out`, or restore the weights",
 )
+nothing_to_freeze = RunError.wording(
+    "`frozen` names `{name}`, where the model has no weights", "delete it from `frozen`"
+)
 all_frozen = RunError.wording("`frozen = [{names}]` leaves no weight to train", "leave a part of the model out of it")
 unknown_checkpoint = RunError.wording("`{checkpoint}` is not a checkpoint", "write best, last or a step")
 no_checkpoint = RunError.wording(

@@ -51,6 +51,9 @@ class Start:
         for name, weight in module.named_parameters():
             if name in loaded or any(each in f".{name}." for each in names):
                 weight.requires_grad_(False)
+        for each in names:
+            if not any(each in f".{name}." for name, _ in module.named_parameters()):
+                raise mistakes.nothing_to_freeze(each.strip("."))
         if self._frozen and not any(weight.requires_grad for weight in module.parameters()):
             raise mistakes.all_frozen(self._frozen)
         return self.record.loaded if self.record else ()

@@ -170,3 +170,8 @@ def test_a_dry_run_says_which_weights_fit(program: Path) -> None:
     assert text.startswith(f"begins with {len(weights(source))} weights of {source}; new: `gate.weight`, `unlike.")
     assert describe_start(plan_recipe(program, "first"), folder) == ""
     assert not folder.exists()
+
+
+def test_a_path_to_freeze_that_ends_in_no_weight_is_refused(program: Path) -> None:
+    with pytest.raises(RunError, match="names `mix.wieght`, where the model has no weights"):
+        train(second(program, frozen='["mix.wieght"]'), program.parent / "run", device="cpu")
