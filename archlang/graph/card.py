@@ -123,10 +123,14 @@ def card(graph: Graph) -> Card:
     holds = {
         "finite": causal is not None and causal.constant is not None, "positions": positions != "none",
         "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
+        "resampled": _is_resampled(graph),
     }  # fmt: skip
     tags = _tags(moves, whole) | {tag for tag, is_held in holds.items() if is_held}
     flips = max((move.flips for move in moves), default=0)
-    facts = {"state": causal, "things": 1 + flips, "flips": flips, "turns": " and ".join(turns)}
+    facts = {
+        "state": causal, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
+        "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
+    }  # fmt: skip
     rows = () if graph.has_own_python else [row for row in CLAIMS if _holds(row[0], tags)]
     claims = tuple(Claim(sentence.format(**facts), *others) for _, sentence, *others in rows)
     return Card(
@@ -135,6 +139,13 @@ def card(graph: Graph) -> Card:
         " + ".join([*logs, str(depth)]), _reach(graph, whole), positions, turns, moves,
         _memory(moves, whole), claims,
     )  # fmt: skip
+
+
+def _is_resampled(graph: Graph) -> bool:
+    """Whether some lengths are not those of the inputs, so that a position may be several, or a part of one."""
+    given = {length for value in graph.region.inputs for length in value.type.lengths}
+    kinds = (kind for region in graph.region.regions() for kind in region.types().values())
+    return any(length.constant is None and length not in given for kind in kinds for length in kind.lengths)
 
 
 # Costs
@@ -240,7 +251,7 @@ class _Paths:
             case Scan():
                 return self._scan(node, node.operation, types)
             case Halting(instance=path, limit=limit):
-                waits = _Path(reach=1 if self._instances[path].per_position else inf)
+                waits = _START if self._instances[path].per_position else _Path(mixes=1, reach=inf)
                 return waits.then(self.region(node.regions[0]), limit)
         return _START.then(self.region(node.regions[0]), step_limit(node.operation) or 1) if node.regions else _START
 
@@ -335,11 +346,14 @@ def _tags(moves: Sequence[Transition], whole: _Path) -> set[str]:
         "attention": whole.attends + whole.mixes > 0,
         "only-softmax": whole.attends > 0 == whole.mixes,
         "one-attention": whole.attends == 1 and not whole.mixes,
+        "four-layers": whole.attends >= 4,
         "recurrence": whole.recurrences > 0,
         "one-recurrence": whole.recurrences == 1,
         "nonnegative": all(move.is_real and move.low >= 0 for move in moving),
         "real": all(move.is_real for move in moving),
-        "signed": any(move.low < 0 for move in moving if move.kind in ("diagonal", "low rank")),
+        "signed": any(
+            move.low <= -1 < 1 <= move.high and move.kind == "diagonal" and not move.fixed for move in moving
+        ),
         "reflecting": any(move.flips for move in moving),
         "all-linear": all(move.is_linear for move in moving),
         "commuting": all({move.kind} <= {"diagonal", "grows", "matrix" if move.fixed else ""} for move in moving),
@@ -369,17 +383,17 @@ CLAIMS: tuple[tuple[str, str, str, str], ...] = (
      "cannot compute parity at all lengths: it has one layer of attention",
      "softmax attention, whose size and precision do not grow with n",
      "Kozachinskiy et al. 2026, arXiv 2602.05896"),
-    ("only-softmax -one-attention -recurrence",
-     "can represent parity if it has four layers, but weights that do are isolated points, so that training hardly "
+    ("only-softmax four-layers -recurrence",
+     "can represent parity, as it has four layers, but weights that do are isolated points, so that training hardly "
      "finds them, less for longer inputs",
-     "softmax attention; an obstacle to learning, not to representing",
+     "softmax attention, features enough; an obstacle to learning, not to representing",
      "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963"),
     ("recurrence nonnegative -attention -positions",
      "cannot compute parity at any length: no transition has a negative eigenvalue",
      f"{_FIXED}, any number of layers",
      "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537"),
-    ("recurrence diagonals signed -attention -positions",
-     "may compute parity, but cannot count modulo 3: transitions are diagonal and real",
+    ("recurrence diagonals -nonnegative -attention -positions",
+     "{parity}cannot count modulo 3: transitions are diagonal and real",
      f"{_FIXED}, any number of layers",
      "Grazzi et al. 2025, arXiv 2411.12537"),
     ("one-recurrence real -diagonals -attention -positions",
@@ -387,20 +401,17 @@ CLAIMS: tuple[tuple[str, str, str, str], ...] = (
      "transitions have real eigenvalues",
      f"{_FIXED}, one recurrence between pointwise layers",
      "Grazzi et al. 2025, arXiv 2411.12537"),
-    ("low-rank reflecting -non-linear -stack",
-     "can multiply permutations of {things} things: a state may be reflected {flips} times at each position",
-     "rates that reach 2, keys of length 1 that the tokens choose, enough rows; what can be represented, not learned",
+    ("low-rank reflecting -resampled -non-linear -stack -unknown",
+     "can multiply permutations of {things} things: a state may be reflected {flips} at each position",
+     "rates that the tokens set from 0 to 2, keys of length 1 that they choose, decays that reach 1; what can be "
+     "represented, not learned",
      "Siems et al. 2025, arXiv 2502.10297"),
     ("recurrence commuting",
      "computes functions in L-uniform TC⁰ only: no word problem of S₅, nor other problems that are complete for NC¹, "
      "unless TC⁰ = NC¹",
      "numbers of O(log n) bits, a fixed number of layers",
      "Merrill, Petty and Sabharwal 2024, arXiv 2404.08819"),
-    ("recurrence permutation all-linear -matrix -low-rank -attention",
-     "computes functions in NC¹ only, and some such models problems that are complete for it",
-     "permutations times diagonals, a fixed number of layers",
-     "Merrill et al. 2026, arXiv 2603.03612"),
-    ("recurrence all-linear -commuting -permutation -attention",
+    ("recurrence all-linear -commuting -attention",
      "computes functions in PNC¹ only (arithmetic circuits of logarithmic depth); some models with a diagonal plus low "
      "rank solve problems that are complete for it",
      "states that move linearly, a fixed number of layers with pointwise layers between them",

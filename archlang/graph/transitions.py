@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log, prod
 
 from archlang.graph.facts import Act
-from archlang.graph.graph import Graph, Node, Region, loop_layout
+from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
 from archlang.graph.prune import normalize
@@ -29,11 +29,12 @@ class Transition:
     """What becomes of a state from one position to the next, besides what is added.
 
     `kind` is `none` (the state does not depend on its past), `grows` (positions are appended), `diagonal`, `low rank`
-    (a diagonal and reflections, or other products of a column and a row), `permutation`, `matrix`, `non-linear` or
-    `stack`. `low` and `high` bound the eigenvalues of a `diagonal` and a `low rank`, `is_real` says that these are
-    real. `rank` counts reflections and products at each position, `flips` those that may turn a direction around, and
-    `layers` the recurrences of a block one after the other. A `fixed` transition depends on no input. `node` is the
-    scan or the call that has the state, and `state` its name."""
+    (a diagonal and reflections, or other products of a column and a row), `choice` (a matrix of zeros and ones, with a
+    single 1 in each row), `matrix`, `non-linear`, `stack` or `unknown`. `low` and `high` bound the eigenvalues of a
+    `diagonal` and a `low rank`, `is_real` says that these are real. `rank` counts reflections and products at each
+    position, `flips` the reflections by keys of their own, which depend on the input, that may turn a direction around
+    or not, at most one for each row of the state, and `layers` the recurrences of a block one after the other. A
+    `fixed` transition depends on no input. `node` is the scan or the call that has the state, and `state` its name."""
 
     kind: str
     low: float = -inf
@@ -52,7 +53,7 @@ class Transition:
 
     @property
     def is_linear(self) -> bool:
-        return self.kind not in ("non-linear", "stack")
+        return self.kind not in ("non-linear", "stack", "unknown")
 
 
 _TEXTS = {
@@ -60,10 +61,11 @@ _TEXTS = {
     "grows": "grows by what depends on no state",
     "diagonal": "moves by a diagonal in [{low:.3g}, {high:.3g}], {changes}",
     "low rank": "moves by a diagonal plus rank {rank}, with eigenvalues in [{low:.3g}, {high:.3g}], {changes}",
-    "permutation": "moves by a permutation, {changes}",
+    "choice": "moves by a choice (a matrix of zeros and ones, with a single 1 in each row), {changes}",
     "matrix": "moves by a matrix, {changes}",
     "non-linear": "moves by what is not linear",
     "stack": "is a stack",
+    "unknown": "moves in a way that is unknown",
 }
 
 
@@ -85,18 +87,21 @@ class _Known:
 
 
 _ANY = _Known()
+_OPAQUE = frozenset(("other", "unknown"))
 
 
 @dataclass(frozen=True, eq=False)
 class _Factor:
     """One factor of a transition: a `diagonal` with entries between `low` and `high`; a `reflection`, whose eigenvalues
-    are 1 and one between them; a product of a column and a row, which is `added`; or a `matrix`."""
+    are 1 and one between them, by a `key` if it depends on the input; a product of a column and a row, which is
+    `added`; or a `matrix`."""
 
     kind: str
     low: float = -inf
     high: float = inf
     fixed: bool = False
     choice: bool = False
+    key: object = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +113,8 @@ class _Form:
         scaled   the same, where the last factor is the elementwise product of `base` with `by`
         read     the sum of the rows of the product of `base` with `by`, times a factor between `low` and `high`
         low      a `column` times such a read
-        other    anything else"""
+        other    anything else that is not linear
+        unknown  what is not followed"""
 
     kind: str
     states: frozenset[int]
@@ -127,7 +133,7 @@ def transitions(graph: Graph) -> Sequence[Transition]:
     """Returns the transitions of all states that scans and blocks carry from position to position, in their order."""
     graph = normalize(graph)
     analysis = _Analysis(graph)
-    analysis.region(graph.region, dict.fromkeys((value.id for value in graph.region.inputs), _ANY))
+    analysis.region(graph.region, {value.id: _Known() for value in graph.region.inputs})
     return [each for node in graph.region.walk() for each in analysis.found.get(node.id, ())]
 
 
@@ -149,6 +155,7 @@ class _Analysis:
     def __init__(self, graph: Graph) -> None:
         self._instances = graph.instances
         self.found: dict[str, Sequence[Transition]] = {}
+        self._done: dict[Sequence[object], Sequence[_Value]] = {}
 
     def region(self, region: Region, inputs: Mapping[str, _Value]) -> Sequence[_Value]:
         values: dict[str, _Value] = dict(inputs)
@@ -158,7 +165,10 @@ class _Analysis:
             if isinstance(node.operation, Part):
                 values[node.id] = several[node.inputs[0]][node.operation.index]
                 continue
-            results = self._node(node, [values.get(source, _ANY) for source in node.inputs], types)
+            arguments = [values.get(source) or _Known() for source in node.inputs]
+            # The same weights make the same of the same.
+            same = (node.instance or node.id, *arguments)
+            results = self._done[same] = self._done.get(same) or self._node(node, arguments, types)
             several[node.id] = results
             if len(results) == 1:
                 values[node.id] = results[0]
@@ -178,7 +188,7 @@ class _Analysis:
                 return self._loop(node, arguments)
             case Loss():
                 return []
-        return [_other(arguments)] * len(node.types)
+        return [_other(arguments, "unknown") for _ in node.types]
 
     def _loop(self, node: Node, arguments: Sequence[_Value]) -> Sequence[_Value]:
         (body,), layout, count = node.regions, loop_layout(node), getattr(node.operation, "count", 0)
@@ -189,17 +199,20 @@ class _Analysis:
         is_open = any(isinstance(value, _Form) for value in arguments)
         if is_open and isinstance(node.operation, Repeat | Stack) and count <= _MOST_STEPS:
             for _ in range(count):
+                if isinstance(node.operation, Stack):
+                    own = f"{node.operation.path}."
+                    self._done = {same: done for same, done in self._done.items() if not str(same[0]).startswith(own)}
                 results = self.region(body, {**captured, **dict(zip(before, results, strict=False))})
             return results
-        self.region(body, {**captured, **dict.fromkeys(before, _ANY)})
-        return [_other(arguments)] * len(node.types)
+        self.region(body, {**captured, **{state: _Known() for state in before}})
+        return [_other(arguments, "unknown") for _ in node.types]
 
     def _scan(self, node: Node, arguments: Sequence[_Value]) -> None:
         """Solves the states one after the other: one that depends on no open state but itself is known afterwards."""
         (body,), layout, growing = node.regions, loop_layout(node), growths(node)
-        inputs: dict[str, _Value] = dict.fromkeys((value.id for value in body.inputs), _ANY)
+        inputs: dict[str, _Value] = {value.id: _Known() for value in body.inputs}
         # The numbers of a position are those of the sequence. What depends on states of a scan around may be any.
-        known = [_ANY if isinstance(value, _Form) else value for value in arguments]
+        known = [_Known() if isinstance(value, _Form) else value for value in arguments]
         inputs[body.inputs[0].id] = known[0]
         captured = body.inputs[layout.inner_captured :]
         inputs |= {value.id: given for value, given in zip(captured, known[layout.outer_captured :], strict=True)}
@@ -211,16 +224,19 @@ class _Analysis:
             results = self.region(body, {**inputs, **own})
             rest = {index: results[index] for index in range(len(states)) if index not in solved}
             alone = {i: v for i, v in rest.items() if isinstance(v, _Known) or v.states == {i}}
-            are_linear = all(isinstance(value, _Form) and value.kind != "other" for value in rest.values())
+            kinds = {value.kind for value in rest.values() if isinstance(value, _Form)}
+            joined = "unknown" if "unknown" in kinds else "non-linear" if "other" in kinds else "matrix"
             for index, value in (alone or rest).items():
                 # States that move each other are one state, which a matrix moves.
-                joint = Transition("matrix" if are_linear else "non-linear")
-                moves = _transition(value) if alone else joint
+                moves = _transition(value) if alone else Transition(joined)
                 # Nothing but positions are appended, which depend on no state.
                 appends = isinstance(value, _Form) and [factor.fixed for factor in value.chain] == [True]
                 if index in growing and appends and states[index].id in nodes[body.results[index]].inputs:
                     moves = Transition("grows", 1, 1, is_real=True)
-                solved[index] = replace(moves, node=node.id, state=states[index].name)
+                kind = states[index].type
+                rows = kind.lengths[0].constant if kind.lengths and takes_positions(node) else 0
+                flips = min(moves.flips, rows or 0)
+                solved[index] = replace(moves, flips=flips, node=node.id, state=states[index].name)
         self.found[node.id] = [solved[index] for index in range(len(states))]
 
     def _arithmetic(self, node: Node, arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
@@ -260,13 +276,13 @@ class _Analysis:
         if len(known) == len(arguments):
             return _of_known(node, by_word, known, types)
         if moves is not None or by_word.keys().isdisjoint(_LINEAR):
-            return _other(arguments)
+            return _other(arguments, "other" if moves is None else "unknown")
         forms = [value for value in arguments if isinstance(value, _Form)]
         form = forms[0]
         if "sums" in by_word and form.kind in ("chained", "scaled"):
             base, by = (form.base, form.by) if form.kind == "scaled" else (form, _ANY)
             return _Form("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
-        if any(each.kind == "other" for each in forms) or ("bilinear" in by_word and len(forms) > 1):
+        if any(each.kind in _OPAQUE for each in forms) or ("bilinear" in by_word and len(forms) > 1):
             return _other(arguments)
         choice = "bilinear" in by_word and all(value.choice for value in known)
         fixed = "bilinear" not in by_word or all(value.fixed for value in known)
@@ -278,10 +294,11 @@ def _is_matrix(kind: Type) -> bool:
     return bool(kind.lengths) and kind.lengths[0].constant is not None
 
 
-def _other(arguments: Sequence[_Value]) -> _Value:
+def _other(arguments: Sequence[_Value], kind: str = "other") -> _Value:
     """Returns what is known of a value that depends on others in any way."""
-    states = [value.states for value in arguments if isinstance(value, _Form)]
-    return _Form("other", frozenset[int]().union(*states)) if states else _ANY
+    forms = [value for value in arguments if isinstance(value, _Form)]
+    kind = "unknown" if any(form.kind == "unknown" for form in forms) else kind
+    return _Form(kind, frozenset[int]().union(*(form.states for form in forms))) if forms else _Known()
 
 
 def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
@@ -309,15 +326,17 @@ def _sum(left: _Value, right: _Value) -> _Value:
         form = right if isinstance(left, _Known) else left
         assert isinstance(form, _Form)
         return replace(form, kind="chained") if form.kind == "scaled" else replace(form)
-    if "other" in (left.kind, right.kind):
+    if _OPAQUE & {left.kind, right.kind}:
         return _other([left, right])
     states = left.states | right.states
     for whole, added in ((left, right), (right, left)):
         if whole.kind not in ("chained", "scaled") or _is_rank(whole) or states != whole.states:
             continue
-        is_own = added.kind == "low" and added.base is whole and added.by.unit is added.column.unit is not None
+        is_own = added.kind == "low" and added.base is whole and added.by.unit == added.column.unit is not None
         if is_own:
-            return _Form("chained", states, (*whole.chain, _Factor("reflection", 1 + added.low, 1 + added.high)))
+            key = None if added.by.fixed else added.by.unit
+            reflection = _Factor("reflection", 1 + added.low, 1 + added.high, key=key)
+            return _Form("chained", states, (*whole.chain, reflection))
         if added.kind == "low" or _is_rank(added):
             return _Form("chained", states, (*whole.chain, *_ranks(added)))
     if len(states) == 1 and all(each.kind == "low" or _is_rank(each) for each in (left, right)):
@@ -363,13 +382,13 @@ def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], 
         parts = tuple(zip(known, arguments, strict=True)) if len(known) == len(widths) else ()
         return _Known(low, high, fixed, choice=all(value.choice for value in arguments), parts=parts)
     if "unit" in acts:
-        return _Known(-1, 1, fixed, unit=object(), groups=acts["unit"].numbers[0])
+        return _Known(-1, 1, fixed, unit=(value, *acts["unit"].numbers), groups=acts["unit"].numbers[0])
     if "columns" in acts:
         shorter = value.groups / acts["columns"].numbers[0]
         length = max(1.0, shorter) ** 0.5
         least, most = (1.0, 1.0) if shorter == 1 else (0.0, length)
         least, most = _product((value.least, value.most), (least, most))
-        return _Known(low, high, fixed, None if value.unit is None else object(), 1, least, most)
+        return _Known(low, high, fixed, value.unit and (value.unit, *acts["columns"].numbers), 1, least, most)
     if "moves" in acts:
         # Vectors that are moved as a whole, and the rows of a matrix, keep their lengths.
         before, after = types[node.inputs[0]], node.type
@@ -405,7 +424,7 @@ def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | N
                 length = key.most * max(1.0, key.groups / act.numbers[0]) ** 0.5 if key.unit is not None else inf
                 shortest = key.least if key.groups == act.numbers[0] and key.unit is not None else 0.0
                 low, high = _product((rate.low, rate.high), (shortest**2, length**2))
-                chain.append(_Factor("reflection", 1 - high, 1 - low))
+                chain.append(_Factor("reflection", 1 - high, 1 - low, key=None if key.fixed else key.unit))
             case "adds_rank":
                 chain.append(_Factor("added"))
             case "nonlinear":
@@ -420,13 +439,13 @@ def _transition(value: _Value) -> Transition:
     if isinstance(value, _Known):
         return Transition("none", 0, 0, is_real=True, fixed=True)
     if value.kind not in ("chained", "scaled"):
-        return Transition("non-linear") if value.kind == "other" else Transition("matrix")
+        return Transition({"other": "non-linear", "unknown": "unknown"}.get(value.kind, "matrix"))
     chain = value.chain
     fixed = all(factor.fixed for factor in chain)
     kinds = [factor.kind for factor in chain]
     if "matrix" in kinds:
         is_choice = all(factor.choice or factor.kind == "diagonal" for factor in chain)
-        return Transition("permutation" if is_choice else "matrix", fixed=fixed)
+        return Transition("choice" if is_choice else "matrix", fixed=fixed)
     diagonal = _range([factor for factor in chain if factor.kind == "diagonal"])
     rank = len(kinds) - kinds.count("diagonal")
     if not rank:
@@ -437,7 +456,8 @@ def _transition(value: _Value) -> Transition:
     # positive diagonal are real.
     reflections = [(factor.low, factor.high) for factor in chain if factor.kind == "reflection"]
     scale = rank + ("diagonal" in kinds)
-    flips = sum(low <= -1 for low, _ in reflections)
+    keys = {factor.key for factor in chain if factor.key and factor.low <= -1 < 1 <= factor.high}
+    flips = len(keys) if diagonal[0] <= 1 <= diagonal[1] else 0
     high = max(map(abs, diagonal)) * prod(max(1.0, *map(abs, ends)) for ends in reflections)
     if min(diagonal[0], *(low for low, _ in reflections)) >= 0 and scale <= 2:
         return Transition("low rank", 0, high, rank, flips, is_real=True)
