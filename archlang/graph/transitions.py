@@ -394,6 +394,7 @@ def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], 
         before, after = types[node.inputs[0]], node.type
         same = before.lengths == after.lengths if _is_matrix(before) else before.feature == after.feature
         unit = value.unit if same and len(arguments) == 1 else None
+        unit = (unit, node.id) if unit and before == after else unit  # such as rows in another order
         least, most = min(0.0, value.least), max(0.0, value.most)
         return replace(value, low=low, high=high, fixed=fixed, unit=unit, least=least, most=most, parts=())
     low, high = -inf, inf

@@ -185,7 +185,11 @@ def corrected(body: str, heads: int = 2) -> str:
         y = scan v in h carry memory {{ {body} emit v + sum(memory) }}
         return y
     }}"""
-    return text.replace("CORRECT(", f"correct[{heads}](memory, ").replace("RATE", f"v, 2 * sigmoid(linear[{heads}](v))")
+    return (
+        text.replace("CORRECT(", f"correct[{heads}](memory, ")
+        .replace("EACH(", f"repeat_features[d / {heads}](head_columns[{heads}](")
+        .replace("RATE", f"v, 2 * sigmoid(linear[{heads}](v))")
+    )
 
 
 def gated(body: str) -> str:
@@ -222,6 +226,7 @@ SAME_KEY = TWO_KEYS.replace("linear[d](v),", "k,")
         (corrected("repeat 2 { memory <- CORRECT(v + linear[d](v), RATE) }\n"), "S2, PNC1, regular"),
         (corrected("stack 2 { memory <- CORRECT(v + linear[d](v), RATE) }\n"), "S3, PNC1, regular"),
         (corrected("stack 2 { memory <- CORRECT(key(v), RATE) }\n"), "S2, PNC1, regular"),
+        (corrected("k = EACH(unit_norm[2](v)))\nmemory <- memory - reverse(k) * sum(k * memory)\n"), "PNC1, regular"),
         (
             gated("e = experts w in expand(s) by expand(softmax(linear[2](v))) { emit w }\ns <- mean(e) + v\n"),
             "regular",
