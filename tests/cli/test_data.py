@@ -151,7 +151,7 @@ def test_show_says_which_items_of_a_stream_are_the_first(archlang: Command, tmp_
     task = f'text[path = "{tmp_path}/a.jsonl", valid = "{tmp_path}/b.jsonl", stream = 100]'
     result = archlang("data", "show", task)
     assert (result.code, result.err) == (0, "")
-    assert "the first 30 of a stream" in result.out
+    assert "the first 7 of a stream" in result.out
     splits = json.loads(archlang("data", "show", task, "--json").out)["splits"]
     assert splits["train"]["stream"].startswith("1 file, ")
     assert "stream" not in splits["valid"]
