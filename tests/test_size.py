@@ -18,7 +18,7 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_224, 4_200, 24),
     "elaborate resolve types plan": (9_950, 9_800, 175),
-    "train api": (9_991, 7_900, 2_092),
+    "train api": (9_995, 7_900, 2_095),
     "tasks data": (9_594, 8_600, 1_060),
     "export": (1_964, 2_400, 0),
     "editor play": (4_354, 4_400, 0),
@@ -26,7 +26,7 @@ BUDGETS = {
     "cli": (3_530, 3_500, 154),
     "": (20_953, 16_500, 4_453),
 }
-TOTAL = 68_263  # the aim is 61,000, and the room of the parts
+TOTAL = 68_267  # the aim is 61,000, and the room of the parts
 TESTS = 60_532  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60

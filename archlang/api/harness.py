@@ -36,11 +36,11 @@ class HarnessModel(LM):  # type: ignore[misc, unused-ignore]  # Any, where lm-ev
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
         pairs: list[tuple[list[int], list[int]]] = []
         for prompt, continuation in (request.args for request in requests):
-            tokens, known = self._tokens(prompt + continuation), len(self._tokens(prompt))
+            tokens, prompt_length = self._tokens(prompt + continuation), len(self._tokens(prompt))
             first = max(0, len(tokens) - 1 - self._length) if self._length else 0
             # At least the token before the continuation is read.
-            first = min(first, known - 1)
-            pairs.append((tokens[first:known], tokens[known:]))
+            first = min(first, prompt_length - 1)
+            pairs.append((tokens[first:prompt_length], tokens[prompt_length:]))
         return [(each.logarithm, each.is_likeliest) for each in self._likelihoods(pairs)]
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:

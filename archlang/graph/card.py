@@ -112,10 +112,10 @@ def card(graph: Graph) -> Card:
     moves = tuple(transitions(graph))
     costs = cache(partial(summarize, graph))
     paths = cache(lambda length: _Paths(graph, moves, length).region(graph.region))
-    first, whole, stride = costs(64), paths(64), _chunks(graph)
+    first, path, stride = costs(64), paths(64), _chunks(graph)
     executed, flops, activations = (_polynomial(costs, stride, name) for name in ("executed", "flops", "activations"))
     steps, depth = (_polynomial(paths, stride, name) for name in ("steps", "depth"))
-    logs = ["log n" if whole.logs == 1 else f"{whole.logs:g} log n"] * bool(whole.logs)
+    logs = ["log n" if path.logs == 1 else f"{path.logs:g} log n"] * bool(path.logs)
     state, causal = decoding_state(graph), decoding_state(_before_readout(graph))
     turns = tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
     acts = {act for node in graph.region.walk() for act in _acts(graph, node)}
@@ -125,7 +125,7 @@ def card(graph: Graph) -> Card:
         "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
         "resampled": _is_resampled(graph),
     }  # fmt: skip
-    tags = _tags(moves, whole) | {tag for tag, is_held in holds.items() if is_held}
+    tags = _tags(moves, path) | {tag for tag, is_held in holds.items() if is_held}
     flips = max((move.flips for move in moves), default=0)
     facts = {
         "state": causal, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
@@ -136,16 +136,16 @@ def card(graph: Graph) -> Card:
     return Card(
         graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
         str(state) if state else None, tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), steps,
-        " + ".join([*logs, str(depth)]), _reach(graph, whole), positions, turns, moves,
-        _memory(moves, whole), claims,
+        " + ".join([*logs, str(depth)]), _reach(graph, path), positions, turns, moves,
+        _memory(moves, path), claims,
     )  # fmt: skip
 
 
 def _is_resampled(graph: Graph) -> bool:
     """Whether some lengths are not those of the inputs, so that a position may be several, or a part of one."""
-    given = {length for value in graph.region.inputs for length in value.type.lengths}
+    input_lengths = {length for value in graph.region.inputs for length in value.type.lengths}
     kinds = (kind for region in graph.region.regions() for kind in region.types().values())
-    return any(length.constant is None and length not in given for kind in kinds for length in kind.lengths)
+    return any(length.constant is None and length not in input_lengths for kind in kinds for length in kind.lengths)
 
 
 # Costs
@@ -159,13 +159,13 @@ def _polynomial(costs: Callable[[int], object], stride: int, name: str) -> Polyn
         return int(getattr(costs(length), name))
 
     for step in dict.fromkeys((1, stride)):
-        found = _interpolated([(step * k, at(step * k)) for k in range(4, 5 + _DEGREE)])
-        errors = [sum(c * n**p for p, c in enumerate(found)) - at(n) for n in (11 * step, 37 * step, _LONG)]
+        coefficients = _interpolated([(step * k, at(step * k)) for k in range(4, 5 + _DEGREE)])
+        errors = [sum(c * n**p for p, c in enumerate(coefficients)) - at(n) for n in (11 * step, 37 * step, _LONG)]
         if not any(errors[:2]) and abs(errors[2]) <= at(_LONG) / 100:
-            return Polynomial(found, step == 1 and not errors[2])
+            return Polynomial(coefficients, step == 1 and not errors[2])
     # A window may be longer than these lengths.
-    found = _interpolated([(_LONG * k, at(_LONG * k)) for k in (1, 2, 3)])
-    return Polynomial(_trimmed(Fraction(round(c, 1)) for c in found), False)
+    coefficients = _interpolated([(_LONG * k, at(_LONG * k)) for k in (1, 2, 3)])
+    return Polynomial(_trimmed(Fraction(round(c, 1)) for c in coefficients), False)
 
 
 def _chunks(graph: Graph) -> int:
@@ -191,10 +191,10 @@ def _interpolated(points: Sequence[tuple[int, int]]) -> tuple[Fraction, ...]:
 
 
 def _trimmed(coefficients: Iterable[Fraction]) -> tuple[Fraction, ...]:
-    found = [*coefficients]
-    while found and not found[-1]:
-        found.pop()
-    return tuple(found)
+    trimmed = [*coefficients]
+    while trimmed and not trimmed[-1]:
+        trimmed.pop()
+    return tuple(trimmed)
 
 
 # Steps, and what is read
@@ -297,11 +297,11 @@ class _Paths:
         return _Path(count * max(1, inner.steps), depth, logs, inner.recurrences + carries, inner.attends, mixes, reach)
 
 
-def _reach(graph: Graph, whole: _Path) -> str:
+def _reach(graph: Graph, path: _Path) -> str:
     inputs = [value.name for value in graph.region.inputs]
     seen = [horizon(graph, name) for name in inputs]
-    if whole.reach < inf and not any(each.sees_future and each.reach is not Reach.WITHIN for each in seen):
-        return f"{int(whole.reach)} positions" if whole.reach > 1 else "its own position"
+    if path.reach < inf and not any(each.sees_future and each.reach is not Reach.WITHIN for each in seen):
+        return f"{int(path.reach)} positions" if path.reach > 1 else "its own position"
     if any(each.sees_future for each in seen):
         return "all positions"
     return "all positions so far" if any(each.reach is not Reach.NOTHING for each in seen) else "no position"
@@ -329,26 +329,26 @@ def _turns(graph: Graph, node: Node) -> str | None:
     return None
 
 
-def _memory(moves: Sequence[Transition], whole: _Path) -> str:
+def _memory(moves: Sequence[Transition], path: _Path) -> str:
     kinds = {move.kind for move in moves} - {"none", "grows"}
     if not kinds:
-        return "kept, each position for itself" if whole.attends + whole.mixes else "none"
+        return "kept, each position for itself" if path.attends + path.mixes else "none"
     return "fades, or is added to" if kinds == {"diagonal"} else "rewritten"
 
 
 # Claims
 
 
-def _tags(moves: Sequence[Transition], whole: _Path) -> set[str]:
+def _tags(moves: Sequence[Transition], path: _Path) -> set[str]:
     moving = [move for move in moves if move.kind != "none"]
     tags = {move.kind.replace(" ", "-") for move in moving}
     holds = {
-        "attention": whole.attends + whole.mixes > 0,
-        "only-softmax": whole.attends > 0 == whole.mixes,
-        "one-attention": whole.attends == 1 and not whole.mixes,
-        "four-layers": whole.attends >= 4,
-        "recurrence": whole.recurrences > 0,
-        "one-recurrence": whole.recurrences == 1,
+        "attention": path.attends + path.mixes > 0,
+        "only-softmax": path.attends > 0 == path.mixes,
+        "one-attention": path.attends == 1 and not path.mixes,
+        "four-layers": path.attends >= 4,
+        "recurrence": path.recurrences > 0,
+        "one-recurrence": path.recurrences == 1,
         "nonnegative": all(move.is_real and move.low >= 0 for move in moving),
         "real": all(move.is_real for move in moving),
         "signed": any(

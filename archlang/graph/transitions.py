@@ -134,7 +134,7 @@ def transitions(graph: Graph) -> Sequence[Transition]:
     graph = normalize(graph)
     analysis = _Analysis(graph)
     analysis.region(graph.region, {value.id: _Known() for value in graph.region.inputs})
-    return [each for node in graph.region.walk() for each in analysis.found.get(node.id, ())]
+    return [each for node in graph.region.walk() for each in analysis.moves.get(node.id, ())]
 
 
 def _product(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
@@ -154,7 +154,7 @@ def _ranks(form: _Form) -> tuple[_Factor, ...]:
 class _Analysis:
     def __init__(self, graph: Graph) -> None:
         self._instances = graph.instances
-        self.found: dict[str, Sequence[Transition]] = {}
+        self.moves: dict[str, Sequence[Transition]] = {}
         self._done: dict[Sequence[object], Sequence[_Value]] = {}
 
     def region(self, region: Region, inputs: Mapping[str, _Value]) -> Sequence[_Value]:
@@ -237,7 +237,7 @@ class _Analysis:
                 rows = kind.lengths[0].constant if kind.lengths and takes_positions(node) else 0
                 flips = min(moves.flips, rows or 0)
                 solved[index] = replace(moves, flips=flips, node=node.id, state=states[index].name)
-        self.found[node.id] = [solved[index] for index in range(len(states))]
+        self.moves[node.id] = [solved[index] for index in range(len(states))]
 
     def _arithmetic(self, node: Node, arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
         operation, left = node.operation, arguments[0]
@@ -271,7 +271,7 @@ class _Analysis:
     def _call(self, node: Node, acts: Sequence[Act], arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
         by_word = {act.word: act for act in acts}
         if moves := _of_acts(acts, [_ANY if isinstance(value, _Form) else value for value in arguments]):
-            self.found[node.id] = [replace(moves, node=node.id)]
+            self.moves[node.id] = [replace(moves, node=node.id)]
         known = [value for value in arguments if isinstance(value, _Known)]
         if len(known) == len(arguments):
             return _of_known(node, by_word, known, types)
@@ -305,9 +305,9 @@ def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
     """Returns the product of a value and a known one, which `is_column` has rows."""
     if isinstance(value, _Known):
         low, high = _product((value.low, value.high), (by.low, by.high))
-        with_unit, other = (value, by) if value.unit is not None else (by, value)
-        least, most = _product((with_unit.least, with_unit.most), (other.low, other.high))
-        unit = None if other.unit is not None else with_unit.unit
+        with_unit, multiplier = (value, by) if value.unit is not None else (by, value)
+        least, most = _product((with_unit.least, with_unit.most), (multiplier.low, multiplier.high))
+        unit = None if multiplier.unit is not None else with_unit.unit
         return _Known(low, high, value.fixed and by.fixed, unit, with_unit.groups, least, most)
     if value.kind in ("chained", "scaled"):
         factor = _Factor("diagonal", by.low, by.high, by.fixed)
@@ -329,16 +329,16 @@ def _sum(left: _Value, right: _Value) -> _Value:
     if _OPAQUE & {left.kind, right.kind}:
         return _other([left, right])
     states = left.states | right.states
-    for whole, added in ((left, right), (right, left)):
-        if whole.kind not in ("chained", "scaled") or _is_rank(whole) or states != whole.states:
+    for product, added in ((left, right), (right, left)):
+        if product.kind not in ("chained", "scaled") or _is_rank(product) or states != product.states:
             continue
-        is_own = added.kind == "low" and added.base is whole and added.by.unit == added.column.unit is not None
+        is_own = added.kind == "low" and added.base is product and added.by.unit == added.column.unit is not None
         if is_own:
             key = None if added.by.fixed else added.by.unit
             reflection = _Factor("reflection", 1 + added.low, 1 + added.high, key=key)
-            return _Form("chained", states, (*whole.chain, reflection))
+            return _Form("chained", states, (*product.chain, reflection))
         if added.kind == "low" or _is_rank(added):
-            return _Form("chained", states, (*whole.chain, *_ranks(added)))
+            return _Form("chained", states, (*product.chain, *_ranks(added)))
     if len(states) == 1 and all(each.kind == "low" or _is_rank(each) for each in (left, right)):
         return _Form("chained", states, (*_ranks(left), *_ranks(right)))
     chain = (*left.chain, *right.chain)

@@ -40,6 +40,11 @@ def is_capturable(train: BoundExtern) -> bool:
     return train.python in _CAPTURABLE
 
 
+def is_streamed(plan: Plan) -> bool:
+    """Whether a plan trains on a stream."""
+    return not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream"))
+
+
 def why_eager(
     plan: Plan, device: str, precision: str = "32", count: int = 1, *, remat: bool = False, eager: bool = False
 ) -> str:
@@ -56,8 +61,7 @@ def why_eager(
         "with `supervise = deep` the host chooses the examples of each step":
             str(train.statics.get("supervise")) == "deep",
         "with `--remat` the host saves the state of the random numbers": remat,
-        "a stream puts other samples on the device":
-            not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream")),
+        "a stream puts other samples on the device": is_streamed(plan),
         "`sign_sgd` moves the rows that the step has read": bool(instance_names(train)),
         f"a CUDA graph freezes what Python decides, and `{own[0] if own else ''}` is your own": bool(own),
         "a CUDA graph freezes what Python decides, and the loss is your own": "." in str(train.statics.get("loss")),
@@ -90,12 +94,12 @@ def refusal(
     train, kind, batch = plan.train, device.partition(":")[0], plan.train.statics.get("batch")
     region = normalize(plan.graph).region
     is_deep = str(train.statics.get("supervise")) == "deep"
-    is_stream = not is_users_own(plan.task.python) and bool(plan.task.statics.get("stream"))
     torch_version = version("torch")
     refusals = [
-        (is_stream and not train.statics.get("steps"), mistakes.no_epochs()),
-        (is_stream and is_deep, mistakes.not_deep_on_streams()),
-        (is_stream and str(train.statics.get("select")).startswith("train."), mistakes.not_selected_on_streams()),
+        (is_streamed(plan) and not train.statics.get("steps"), mistakes.no_epochs()),
+        (is_streamed(plan) and is_deep, mistakes.not_deep_on_streams()),
+        (is_streamed(plan) and str(train.statics.get("select")).startswith("train."),
+         mistakes.not_selected_on_streams()),
         (precision not in PRECISIONS, mistakes.unknown_precision(precision, PRECISIONS)),
         (precision == "16" and kind == "cpu", mistakes.no_such_precision_here(kind, precision)),
         (remat and not any(step_loops(region)), mistakes.no_steps_to_repeat(plan.model)),

@@ -117,9 +117,9 @@ class Pairs:
             return self.score(owner, Pair(*place), *values)[0]
 
         last, *others = (resolve(owner, path.split(".")) for path in self.blocks)
-        given = (values[index] for index in self.arguments)
+        captured = (values[index] for index in self.arguments)
         masks = {name: None if index is None else values[index] for name, index in self.masks.items()}
-        result: Tensor | None = last.flexed(partial(attend, score_mod=score), *others, *given, **masks)
+        result: Tensor | None = last.flexed(partial(attend, score_mod=score), *others, *captured, **masks)
         return result
 
 
