@@ -204,6 +204,7 @@ def test_two_processes_resume_the_run_of_one(alone: Path, tmp_path: Path) -> Non
     assert_same_curve(tmp_path / "run", alone / "run")
 
 
+@pytest.mark.slow
 def test_processes_share_an_evaluation_that_is_longer_than_they_wait_for_each_other(
     alone: Path, tmp_path: Path
 ) -> None:

@@ -46,13 +46,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("alone")
 
 
-@pytest.mark.parametrize(
-    ("engine", "fault"),
-    [
-        pytest.param(*cell, id=", ".join(cell), marks=() if cell == ("local", "dead worker") else pytest.mark.slow)
-        for cell in CELLS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "fault"), [pytest.param(*cell, id=", ".join(cell)) for cell in CELLS])
 def test_a_fault_loses_at_most_what_no_checkpoint_has(engine: str, fault: str, tmp_path: Path, alone: Path) -> None:
     if importlib.util.find_spec(PACKAGES.get(engine, "os")) is None:
         pytest.skip(f"{PACKAGES[engine]} is not installed")
