@@ -5,6 +5,7 @@ of a table, not code.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -84,3 +85,13 @@ def test_syntax_reads_tokens_instead_of_patterns() -> None:
     use = re.compile(r"\bre\.(?:compile|match|fullmatch|search|sub|split|findall|finditer)\(")
     uses = (use.findall(file.read_text(encoding="utf-8")) for file in SOURCE if part(file) == "syntax")
     assert sum(map(len, uses)) <= PATTERNS_OF_SYNTAX
+
+
+# A block and a task have the class of their word in the language, which another kind of thing may have too.
+WORDS_OF_THE_LANGUAGE = {"Act", "Arithmetic", "Reverse", "Scan"}
+
+
+def test_a_class_name_stands_in_one_file() -> None:
+    statement = re.compile(r"^\s*class (\w+)", re.MULTILINE)
+    names = (name for file in SOURCE for name in {*statement.findall(file.read_text(encoding="utf-8"))})
+    assert {name for name, count in Counter(names).items() if count > 1} == WORDS_OF_THE_LANGUAGE
