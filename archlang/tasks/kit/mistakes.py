@@ -49,8 +49,7 @@ no_weight = TaskError.wording(
     "{static} of {task} has zeros only, so that nothing is drawn", "write a number above 0 for a corpus"
 )
 stream_of_mixture = TaskError.wording(
-    "{task} reads no list of paths as a stream",
-    "remove `stream`, or name files by a pattern, such as `data/*.jsonl`",
+    "{task} reads no list of paths as a stream", "remove `stream`, or name files by a pattern, such as `data/*.jsonl`"
 )
 vocabulary_too_small = TaskError.wording(
     "{static} = {size} is too small for {task}, whose files have {required} different words",
