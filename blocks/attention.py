@@ -16,7 +16,7 @@ from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.row_blocks import Range, Slice
+from archlang.backend.runtime.row_blocks import AxisSlice, RowRange
 from archlang.backend.runtime.stacking import in_one_batch, is_large_on_cpu, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 
@@ -29,7 +29,7 @@ _FEW_KEYS = 16
 _FEW_KEYS_WITH_GRADIENTS = 32
 # Windows are computed for so many queries at a time, at least.
 _LEAST_QUERIES = 64
-_NEAR_KEYS = Slice(None, 2)
+_NEAR_KEYS = AxisSlice(None, 2)
 # Added to the mean square by which queries and keys are normalised, as in Qwen3 and Gemma 3.
 _EPSILON = 1e-6
 
@@ -446,7 +446,7 @@ class Attention(KeyedAttention):
         for queries in torch.split(query, size, 2):
             first, end = end, end + queries.shape[2]
             begin = max(0, first + 1 - self.window)
-            near = Range(first, end, slice(begin, end))
+            near = RowRange(first, end, slice(begin, end))
             keys, key = _NEAR_KEYS.cut(key, near)
             values, value = _NEAR_KEYS.cut(value, near)
             mask = None if mask_m is None else mask_m[:, begin:end]

@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.block import MaskN, TargetReader, Weightless, real_only
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.backend.runtime.stacking import is_stacked
 
 
 @dataclass(kw_only=True)
-class Account(Tally):
+class Account(HaltingState):
     """A tally with the distribution of the halting probability. Its fields have the shape of `live`, except
     `weighted`."""
 
@@ -97,7 +97,7 @@ class _Halt(HaltingBlock):
             cost=zeros,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
         assert isinstance(tally, Account)
         step = tally.step + 1
         halt = self._halt(tally.state, state, mask)
@@ -184,7 +184,7 @@ class GlobalHalt(_Halt):
 
 
 @dataclass(kw_only=True)
-class Ledger(Tally):
+class Ledger(HaltingState):
     """A tally with the sum of probabilities, the weighted sum of states and the remainder of each column."""
 
     remaining: Tensor
@@ -240,7 +240,7 @@ class Act(HaltingBlock):
             padded=padded,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
         assert isinstance(tally, Ledger)
         running = tally.live
         logit: Tensor = self.halt(tally.state).squeeze(-1)
@@ -280,7 +280,7 @@ class Act(HaltingBlock):
 
 
 @dataclass(kw_only=True)
-class Trials(Tally):
+class Trials(HaltingState):
     """A tally of the trials of a sample so far."""
 
     remaining: Tensor
@@ -322,7 +322,7 @@ class BernoulliHalt(Weightless, HaltingBlock):
             gathered=torch.zeros_like(ones)[:, None],
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
         assert isinstance(tally, Trials)
         live, remaining = tally.live, tally.unhalted
         chance = state[:, 0].to(remaining.dtype)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
-from archlang.editor.graphs import Part, concrete_graph, part_around
-from archlang.editor.symbols import Item, Symbol
+from archlang.editor.graphs import GraphItem, concrete_graph, part_around
+from archlang.editor.symbols import Item, Meaning
 from archlang.errors import Span
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
@@ -43,7 +43,7 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
         yield from _dependence(node, _horizons(graph))
 
 
-def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
+def value_details(document: Document, symbol: Meaning) -> Iterator[str]:
     """Yields what a value may depend on: for each line that binds or updates it, if they differ."""
     end, name = symbol.span.end, symbol.name
     update = re.compile(rf"(?<![\w.]){re.escape(name)}[ \t]*<-\s*\Z")
@@ -70,7 +70,7 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     """Yields what a model or a block of the document costs as a whole, and what its result may depend on."""
     if not isinstance(item, Definition) or item.span.source.path != document.path:
         return
-    concrete = concrete_graph(document, Part(item.word, item.name))
+    concrete = concrete_graph(document, GraphItem(item.word, item.name))
     if concrete is None:
         return
     graph, words = concrete
@@ -81,7 +81,7 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
 
 
-def static_details(symbol: Symbol, item: Item | None) -> Iterator[str]:
+def static_details(symbol: Meaning, item: Item | None) -> Iterator[str]:
     """Yields the words that a static of an item can be, and where it is declared."""
     values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
     if values:

@@ -8,11 +8,11 @@ from itertools import groupby
 from archlang.editor.details import call_details, item_details, static_details, value_details
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
-from archlang.editor.symbols import Item, Names, Symbol
+from archlang.editor.symbols import DocumentNames, Item, Meaning
 from archlang.errors import Span
 from archlang.resolve import library
 from archlang.syntax.printer import signature_text, unparse
-from archlang.syntax.tree import Call, Definition, Extern, Let, Use, sentences, walk
+from archlang.syntax.tree import CallExpression, Definition, Extern, Let, Use, sentences, walk
 from archlang.types import Type
 
 
@@ -34,7 +34,7 @@ class Hint:
 
 def hover(document: Document, offset: int) -> Hover | None:
     """Returns what is known about the name at an offset; None if there is no name, or none that has a meaning."""
-    place = Names(document).at(offset)
+    place = DocumentNames(document).at(offset)
     if place is None:
         return None
     symbol, kind = place.symbol, _type_at(document, place.span)
@@ -69,7 +69,7 @@ def _item_around(document: Document, offset: int) -> Item | None:
     return None if opener is None else callee_before(document, opener)[1]
 
 
-def _about_static(item: Item | None, symbol: Symbol) -> str:
+def _about_static(item: Item | None, symbol: Meaning) -> str:
     """Returns the first sentence about a static in the documentation of its item, or of the training settings."""
     settings = library.training_settings()
     for documented in (item, settings) if isinstance(item, Extern) and item.word == "optimizer" else (item,):
@@ -81,13 +81,13 @@ def _about_static(item: Item | None, symbol: Symbol) -> str:
     return ""
 
 
-def _alias(document: Document, symbol: Symbol) -> str:
+def _alias(document: Document, symbol: Meaning) -> str:
     """Returns the `use` line that gives an alias, and the file that it names."""
     uses = (item for item in document.program.items if isinstance(item, Use) and item.alias_span == symbol.span)
     use = next(uses, None)
     if use is None:
         return f"alias `{symbol.name}`"
-    files = (place.symbol for place in Names(document).occurrences if place.span == use.path_span)
+    files = (place.symbol for place in DocumentNames(document).occurrences if place.span == use.path_span)
     file = next((f"\n\nFile: `{file.span.source.path}`" for file in files), "")
     return f"```arch\nuse {use.path_span.text} as {symbol.name}\n```\n\nalias{file}"
 
@@ -107,14 +107,14 @@ def describe(item: Item) -> str:
     return "\n\n".join(lines)
 
 
-def _instance(document: Document, symbol: Symbol) -> str:
+def _instance(document: Document, symbol: Meaning) -> str:
     """Returns the definition of an instance, and the description of its block."""
     let = _let(document, symbol)
     if let is None:
         return f"```arch\nlet {symbol.name}\n```\n\ninstance"
     text = f"```arch\nlet {let.name} = {unparse(let.value)}\n```"
-    callee = let.value.callee if isinstance(let.value, Call) else let.value
-    place = Names(document).at(callee.span.end)
+    callee = let.value.callee if isinstance(let.value, CallExpression) else let.value
+    place = DocumentNames(document).at(callee.span.end)
     if place is None or place.symbol == symbol:
         return f"{text}\n\ninstance"
     block = place.symbol
@@ -130,7 +130,7 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
     for item in document.program.items:
         if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
             types = document.types_of(item)
-            for place in Names(document).within(item):
+            for place in DocumentNames(document).within(item):
                 kind = types.get((place.span.start, place.span.end))
                 if kind is not None and place.symbol.kind == "value" and place.symbol.span == place.span:
                     hints[place.span.end] = f": {kind}"
@@ -150,7 +150,7 @@ def _type_at(document: Document, span: Span) -> Type | None:
     return min(calls, key=lambda call: call[0])[1] if calls and following in ("[", "(") else None
 
 
-def _declaration(symbol: Symbol) -> str:
+def _declaration(symbol: Meaning) -> str:
     return unparse(symbol.static) if symbol.static is not None else f"{symbol.kind} {symbol.name}"
 
 
@@ -181,7 +181,7 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _let(document: Document, symbol: Symbol) -> Let | None:
+def _let(document: Document, symbol: Meaning) -> Let | None:
     items = (item for item in document.program.items if item.span.contains(symbol.span))
     nodes = (node for item in items for node in walk(item))
     return next((node for node in nodes if isinstance(node, Let) and node.name_span == symbol.span), None)

@@ -149,7 +149,7 @@ class BoundCall:
     def _manner(self, manner: tree.Expression | None) -> str:
         if isinstance(manner, Name) and manner.text in MANNERS:
             return manner.text
-        if isinstance(manner, tree.Call) and manner.callee.text in COUNTED:
+        if isinstance(manner, tree.CallExpression) and manner.callee.text in COUNTED:
             count = self.binding.evaluator.value(manner.statics[0].value, "int")
             if isinstance(count, Dim) and (count.constant or 0) > 0:
                 return f"{manner.callee.text}.{count}"

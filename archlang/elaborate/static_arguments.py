@@ -30,7 +30,7 @@ def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str |
             return "range"
         case tree.ListOf():
             return "list"
-        case tree.Call():
+        case tree.CallExpression():
             return "block"
         case tree.Name(parts=parts):
             if len(parts) > 1:

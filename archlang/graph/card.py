@@ -52,7 +52,7 @@ _POWERS = ("", "n", "n²", "n³", "n⁴")
 
 
 @dataclass(frozen=True)
-class Claim:
+class Theorem:
     """What a `source` proves of all models like this one, under `conditions`."""
 
     sentence: str
@@ -84,7 +84,7 @@ class Card:
     turns: tuple[str, ...]
     transitions: tuple[Transition, ...]
     memory: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Theorem, ...]
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """Returns the facts for a reader, besides the claims: pairs of a name and a text."""
@@ -132,7 +132,7 @@ def card(graph: Graph) -> Card:
         "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
     }  # fmt: skip
     rows = () if graph.has_own_python else [row for row in CLAIMS if _holds(row[0], tags)]
-    claims = tuple(Claim(sentence.format(**facts), *others) for _, sentence, *others in rows)
+    claims = tuple(Theorem(sentence.format(**facts), *others) for _, sentence, *others in rows)
     return Card(
         graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
         str(state) if state else None, tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), steps,

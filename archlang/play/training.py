@@ -25,7 +25,7 @@ _PROGRAM, _RUN, _INSPECTION = "program.arch", "run", "inspection.html"
 _ERROR = re.compile(r"^error: ", re.MULTILINE)
 
 
-class Trainer:
+class PlaygroundTrainer:
     """Trains one recipe at a time. `close` ends its processes and removes its files."""
 
     def __init__(self) -> None:

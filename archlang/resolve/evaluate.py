@@ -34,7 +34,9 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.Call, Declaration | values.BlockValue], values.Value] = lambda call, target: None
+    configure: Callable[[tree.CallExpression, Declaration | values.BlockValue], values.Value] = lambda call, target: (
+        None
+    )
     rounds_down: bool = False
     """whether sizes are divided as lengths are"""
 
@@ -66,9 +68,9 @@ class Evaluator:
                 if holds is None:
                     return values.Unknown(kind or "int")
                 return self.value(then if holds else otherwise, kind)
-            case tree.Call(callee=callee, arguments=None) if kind == "path":
+            case tree.CallExpression(callee=callee, arguments=None) if kind == "path":
                 return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
-            case tree.Call(callee=callee, arguments=None):
+            case tree.CallExpression(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():
                 return None
@@ -86,10 +88,10 @@ class Evaluator:
         self.report(mistake)
         return None
 
-    def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> values.Value:
+    def _not_evaluable(self, node: tree.Syntax, reason: str, remedy: str) -> values.Value:
         return self._refused(mistakes.not_evaluable(node.span, reason, remedy))
 
-    def _number(self, number: int | float, node: tree.Node) -> values.Value:
+    def _number(self, number: int | float, node: tree.Syntax) -> values.Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
@@ -150,7 +152,7 @@ class Evaluator:
             return self._refused(mistakes.unknown_static_name(name.span, name.text, owner.features))
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names()))
 
-    def _configured(self, call: tree.Call, callee: tree.Name) -> values.Value:
+    def _configured(self, call: tree.CallExpression, callee: tree.Name) -> values.Value:
         binding = self.lookup(callee.text)
         if isinstance(binding, values.Bound):
             if isinstance(binding.value, values.BlockValue):
@@ -182,7 +184,7 @@ class Evaluator:
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
         return self._refused(mistakes.wrong_kind(end.span, "a range", "int", values.describe(bad), None))
 
-    def _negative(self, value: values.Value, node: tree.Node) -> values.Value:
+    def _negative(self, value: values.Value, node: tree.Syntax) -> values.Value:
         if isinstance(value, Dim | float):
             return -value
         if isinstance(value, values.Unknown) or value is None:

@@ -15,9 +15,9 @@ from archlang.syntax import mistakes, units
 from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
-from archlang.syntax.stack import Stack
+from archlang.syntax.stack import ParserStack
 from archlang.syntax.tokens import CLOSERS, LONGEST_WORD, MOST_WORDS, OPENERS, tokens
-from archlang.syntax.tree import Item, Name, Node, Program, Setting
+from archlang.syntax.tree import Item, Name, Program, Setting, Syntax
 
 if TYPE_CHECKING:
     from lark import Token
@@ -36,10 +36,10 @@ _END_OF_PART = re.compile(
 )
 
 
-class Part(NamedTuple):
+class ParsedPart(NamedTuple):
     """The nodes of a part of a text, its mistakes, and the number of its tokens and comments."""
 
-    nodes: list[Node]
+    nodes: list[Syntax]
     mistakes: list[Diagnostic]
     words: int
 
@@ -74,14 +74,14 @@ def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
     return pairwise((0, *(end.end() for end in _END_OF_PART.finditer(text)), len(text)))
 
 
-def parse_part(source: Source, start: int, end: int) -> Part:
+def parse_part(source: Source, start: int, end: int) -> ParsedPart:
     """Parses a part of a text. One with a word that is too long counts more words than a text may have."""
     code, comments, excess = tokens(source, start, end)
     words = len(code) + len(comments) if excess is None else MOST_WORDS + 1
     sound = _parse_sound(source, code)
     if sound is not None:
-        return Part(sound, [], words)
-    part = Part([], [], words)
+        return ParsedPart(sound, [], words)
+    part = ParsedPart([], [], words)
     for item in units.items(code):
         nodes, found = _parse_item(source, item)
         part.nodes.extend(nodes)
@@ -91,9 +91,9 @@ def parse_part(source: Source, start: int, end: int) -> Part:
     return part
 
 
-def join(source: Source, parts: Iterable[Part]) -> tuple[Program, tuple[Diagnostic, ...]]:
+def join(source: Source, parts: Iterable[ParsedPart]) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Returns the program that consists of parts, and the diagnostics; parts after too many mistakes are left out."""
-    nodes, found = list[Node](), list[Diagnostic]()
+    nodes, found = list[Syntax](), list[Diagnostic]()
     for part in parts:
         nodes += part.nodes
         found += part.mistakes
@@ -115,30 +115,30 @@ def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
     return mistakes.too_many_words(span, MOST_WORDS), []
 
 
-def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
+def _parse_sound(source: Source, code: list[Token]) -> list[Syntax] | None:
     """Returns the items of tokens; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
     builder = TreeBuilder(source)
-    stack = Stack(builder)
+    stack = ParserStack(builder)
     if _too_deep(source, code):
         return None
     try:
         for token in code:
             stack.feed(token)
-        nodes: list[Node] = stack.end()
+        nodes: list[Syntax] = stack.end()
     except (UnexpectedToken, LineTaken):
         return None
     return None if builder.mistakes or too_deep(nodes) else nodes
 
 
-def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iterable[Diagnostic]]:
+def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Syntax], Iterable[Diagnostic]]:
     """Returns the nodes of one item of a text, and its mistakes."""
     sound = _parse_sound(source, code)
     if sound is not None:
         return sound, ()
     found: list[Diagnostic] = []
-    deep, nodes = _too_deep(source, code), list[Node]()
+    deep, nodes = _too_deep(source, code), list[Syntax]()
     if deep is None:
         builder = TreeBuilder(source)
         recovery = Recovery(source, code, builder)

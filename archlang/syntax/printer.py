@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
     return spaced(tokens(Source("", text))[0])
 
 
-def unparse(node: tree.Node) -> str:
+def unparse(node: tree.Syntax) -> str:
     """Prints an expression, a type, a parameter, or a part of a recipe on one line of any length."""
     match node:
         case tree.Number(text=text) | tree.Name(text=text):
@@ -40,7 +40,7 @@ def unparse(node: tree.Node) -> str:
             return f"vary {', '.join(map(unparse, variations))}"
         case tree.Variation(path=path, values=values):
             return f"{path.text} in {unparse(values)}"
-        case tree.Call(callee=callee, statics=statics, arguments=None):
+        case tree.CallExpression(callee=callee, statics=statics, arguments=None):
             return f"{callee.text}[{', '.join(map(unparse, statics))}]" if statics else callee.text
         case tree.StaticArgument(name=name, value=value):
             return f"{name} = {unparse(value)}" if name else unparse(value)
@@ -58,7 +58,7 @@ def signature_text(item: tree.Definition | tree.Extern) -> str:
         text += f"[\n    {statics}\n]"
     if signature.result is not None:
         text += f"({', '.join(map(unparse, signature.inputs))}) -> {unparse(signature.result)}"
-    clauses: list[tuple[str, Sequence[tree.Node]]] = [("where", signature.where)]
+    clauses: list[tuple[str, Sequence[tree.Syntax]]] = [("where", signature.where)]
     if isinstance(item, tree.Extern):
         clauses += [("reads", item.reads), ("gives", item.gives), *(("", (caveat,)) for caveat in item.caveats)]
         clauses += [("pure", ())] * item.pure + [("causal", ())] * item.causal

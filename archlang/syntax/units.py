@@ -40,13 +40,13 @@ _BEFORE_BOUND = ("let", "loss", "repeat", "stack")
 
 
 @dataclass
-class Unit:
+class TokenGroup:
     """The tokens of a statement, or of a header. The `opener` and the `closer` of a body are empty tokens if the text
     lacks them."""
 
     tokens: list[Token]
     opener: Token | None = None
-    body: list[Unit] = field(default_factory=list)
+    body: list[TokenGroup] = field(default_factory=list)
     closer: Token | None = None
 
     @property
@@ -258,7 +258,7 @@ def _empty(kind: str, before: Token, is_written: bool = False) -> Token:
     return Token(kind, "{" if is_written else "", before.end_pos, before.line, 0, None, None, before.end_pos)
 
 
-def cut(tokens: list[Token]) -> tuple[list[Unit], list[OddBrace]]:
+def cut(tokens: list[Token]) -> tuple[list[TokenGroup], list[OddBrace]]:
     """Returns the units of an item, of which the first is its header, and the braces without the other one."""
     odd: list[OddBrace] = []
     is_balanced = 2 * len(closers(tokens, ("LBRACE",))) == sum(token in ("{", "}") for token in tokens)
@@ -277,23 +277,23 @@ class _Cutter:
         # The column of each line.
         self._columns = {token.line: token.column or 0 for token in reversed(tokens)}
 
-    def read(self) -> list[Unit]:
+    def read(self) -> list[TokenGroup]:
         """Returns the header of the item with its body, and what follows it."""
         tokens = self._tokens
         opener = next((index for index, token in enumerate(tokens) if token.type == "LBRACE"), len(tokens))
-        header = Unit(tokens[:opener])  # it may be empty
+        header = TokenGroup(tokens[:opener])  # it may be empty
         if opener == len(tokens):
             return [header]
         self._place = opener
         self._read_body(header, tokens[0])
-        rest: list[Unit] = []
+        rest: list[TokenGroup] = []
         for index in range(self._place, len(tokens)):
             if is_first(tokens, index) or not rest:
-                rest.append(Unit([]))
+                rest.append(TokenGroup([]))
             rest[-1].tokens.append(tokens[index])
         return [header, *rest]
 
-    def _read_body(self, unit: Unit, word: Token) -> None:
+    def _read_body(self, unit: TokenGroup, word: Token) -> None:
         """Reads from a `{` to its `}`."""
         unit.opener, end = self._tokens[self._place], self._closers[self._place]
         self._place += 1
@@ -305,18 +305,18 @@ class _Cutter:
         unit.closer = self._tokens[end]
         self._place = end + 1
 
-    def _units(self, end: int, is_recipe: bool) -> list[Unit]:
-        units: list[Unit] = []
+    def _units(self, end: int, is_recipe: bool) -> list[TokenGroup]:
+        units: list[TokenGroup] = []
         current: list[Token] = []
         parens: list[Token] = []
         indent = self._tokens[self._place].column or 0
         while self._place < end:
             place, token = self._place, self._tokens[self._place]
             if current and self._begins(place, current, parens, is_recipe, indent):
-                units.append(Unit(current))
+                units.append(TokenGroup(current))
                 current, parens = [], []
             if token.type == "LBRACE" and not is_recipe:
-                units.append(Unit(current))
+                units.append(TokenGroup(current))
                 self._read_body(units[-1], token)
                 current, parens = [], []
                 continue
@@ -326,7 +326,7 @@ class _Cutter:
                 parens.pop()
             current.append(token)
             self._place += 1
-        return [*units, Unit(current)] if current else units
+        return [*units, TokenGroup(current)] if current else units
 
     def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
         """Returns whether a token begins a unit after the tokens of the current one."""

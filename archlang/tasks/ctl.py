@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import Fingerprints, RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import Drawing, Fingerprints, RandomStream, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
@@ -166,7 +166,7 @@ class Ctl(ShippedTask):
         if lengths is None or size == 0:
             return np.zeros((0, 2), dtype=np.int64)
         reserved, parts = self._reserved(lengths), []
-        search = Search(self.name, static, size, "choose more `functions`", window=_WINDOW)
+        search = Drawing(self.name, static, size, "choose more `functions`", window=_WINDOW)
         while search.missing:
             count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)

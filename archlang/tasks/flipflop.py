@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
@@ -92,7 +92,7 @@ class FlipFlop(ShippedTask):
 
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
         sequences = np.empty((size, length), dtype=np.uint8)
-        search = Search(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
+        search = Drawing(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
         while search.missing:

@@ -21,7 +21,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.drawing import Fingerprints, RandomStream, ScalarStream, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.drawing import Drawing, Fingerprints, RandomStream, ScalarStream, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import PairTask
@@ -122,7 +122,7 @@ class Mathematics(PairTask):
         low, high = EXTRAPOLATE_DIGITS[self.module] if split == "extrapolate" else (digits, digits)
         drawn = self._questions(RandomStream("mathematics", self.module, split, seed), low, high)
         remedy, share = "choose `module = add_or_sub`", SHARES[split]
-        search = Search(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
+        search = Drawing(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
         questions: list[Question] = []
         while search.missing:
             batch = list(islice(drawn, _BATCH))

@@ -16,7 +16,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.drawing import RandomStream, ScalarStream, Search, fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, ScalarStream, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
@@ -154,7 +154,7 @@ class Pcfg(PairTask):
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
-        search = Search(self.name, f"{split}_size", size, "choose another `split`", share=share)
+        search = Drawing(self.name, f"{split}_size", size, "choose another `split`", share=share)
         while search.missing:
             batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":

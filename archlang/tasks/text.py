@@ -25,7 +25,7 @@ from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.streams import Stream, open_stream
 from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
-from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, UserFiles
 
 # The bytes of text on which a tokenizer is trained.
 _TRAINED_ON = 1 << 26
@@ -170,7 +170,7 @@ class Text(FileLanguageModel):
         tokens = [np.asarray(self._cut(text), self.lexicon.dtype) for text in texts]
         documents = Ragged.of_rows(tokens)
         sizes = np.array([len(text.encode(errors="surrogatepass")) for text in texts])
-        source = Source(self.name, (), (), documents=True)
+        source = UserFiles(self.name, (), (), documents=True)
         corpus = Corpus(source, (documents,), np.zeros(len(texts), np.int64), None, None, sizes, Ragged.of([]))
         return self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from archlang.tasks.kit.split import Form, Ragged, Split, arrays_of
+from archlang.tasks.kit.split import Ragged, Split, TargetForm, arrays_of
 from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.
@@ -84,7 +84,7 @@ class Batch:
     lengths: dict[str, Int[Tensor, " b"]]
     targets: Shaped[Tensor, "b *_"]
     scored: Bool[Tensor, "b n"] | None
-    form: Form = Form.CLASSES
+    form: TargetForm = TargetForm.CLASSES
     points_at: str = ""
 
     @property
@@ -116,7 +116,7 @@ def _room(device: torch.device) -> float:
     return torch.cuda.get_device_properties(device).total_memory * _LARGEST_SHARE
 
 
-class Data:
+class DeviceSplit:
     """A split whose batches are on a device. It is there itself if it is not too large."""
 
     def __init__(self, split: Split, device: torch.device) -> None:
@@ -132,7 +132,7 @@ class Data:
             Sequences.of(targets, device) if isinstance(targets, Ragged) else _tensor(targets, np.int64).to(device)
         )
         # Without `scored`, every position of the targets counts.
-        has_marks = split.scored is not None and self.form is not Form.CLASSES
+        has_marks = split.scored is not None and self.form is not TargetForm.CLASSES
         self._scored = Sequences.of(split.scored, device) if split.scored is not None and has_marks else None
         # The host chooses the items of a batch and its width, so that it does not wait for the device.
         self.lengths = reduce(np.maximum, (ragged.lengths for ragged in split.inputs.values()))

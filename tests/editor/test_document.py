@@ -14,7 +14,7 @@ from archlang.errors.effort import Memo
 from archlang.plan.check import check_text, elaborate_alone
 from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
-from archlang.syntax.parser import Part, parse_part, parse_tolerantly
+from archlang.syntax.parser import ParsedPart, parse_part, parse_tolerantly
 from archlang.syntax.tree import Definition, Missing, Recipe
 from archlang.types import Type
 from benchmarks.editor import texts
@@ -60,11 +60,11 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
 def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
-    def parse(source: Source, start: int, end: int) -> Part:
+    def parse(source: Source, start: int, end: int) -> ParsedPart:
         parsed.append(source.text[start:end])
         return parse_part(source, start, end)
 
-    monkeypatch.setattr("archlang.editor.document._known_parts", Memo[tuple[Part, int]]())
+    monkeypatch.setattr("archlang.editor.document._known_parts", Memo[tuple[ParsedPart, int]]())
     monkeypatch.setattr("archlang.editor.document.parse_part", parse)
     used = tmp_path / "used.arch"
     text = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return a(h)\n}\n'

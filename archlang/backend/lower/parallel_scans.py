@@ -42,7 +42,7 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     try:
         _require_plain(scan)
         try:
-            graph, origins = _Body(scan, context, True).write()
+            graph, origins = _ScanBody(scan, context, True).write()
         except NotParallel as reason:
             graph, origins = _written_whole(scan, context, reason)
     except NotParallel as reason:
@@ -55,7 +55,7 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
 def _written_whole(scan: LoweredLoop, context: PassContext, reason: NotParallel) -> tuple[fx.Graph, Mapping[str, Node]]:
     """Returns the body that holds the matrices of all positions, as what reads them otherwise needs."""
     try:
-        return _Body(scan, context, False).write()
+        return _ScanBody(scan, context, False).write()
     except NotParallel:
         raise reason from None
 
@@ -82,7 +82,7 @@ def _states(scan: LoweredLoop) -> Sequence[Type]:
     return [value.type for value in scan.node.regions[0].inputs[layout.inner : layout.inner + layout.states]]
 
 
-class _Body:
+class _ScanBody:
     """The body of a scan for all positions, while it is written. With `by_products`, matrices are not held for each."""
 
     def __init__(self, scan: LoweredLoop, context: PassContext, by_products: bool) -> None:

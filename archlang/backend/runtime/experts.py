@@ -13,7 +13,7 @@ from archlang.backend.runtime.stacking import is_transformed
 
 
 @dataclass(eq=False, kw_only=True)
-class Experts(StepModules, Loop):
+class ExpertLoop(StepModules, Loop):
     """Applies the body with the weights of each step to positions as vectors, and adds up the results times the
     routing weights. A position whose weight is 0 is not computed, unless torch traces or transforms the call; either
     way it adds nothing, and its weight has no gradient."""

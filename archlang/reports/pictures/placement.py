@@ -201,10 +201,10 @@ def place_boxes(box: Box, widest: float = inf) -> PlacedBox:
     label = BoxLabel.of(box)
     if not box.boxes:
         return PlacedBox(box, label, label.width, label.height)
-    return _Region(box, label, widest).placed()
+    return _BoxLayout(box, label, widest).placed()
 
 
-class _Region:
+class _BoxLayout:
     """The layout inside one box. Coordinates are relative to its upper left corner."""
 
     def __init__(self, box: Box, label: BoxLabel, widest: float) -> None:

@@ -204,7 +204,7 @@ class Seen:
         return new
 
 
-class Search:
+class Drawing:
     """A search for distinct items of a share, of which batches are drawn until none is `missing`. It ends with an error
     when a window of batches brings less than 1/300 of the items.
 
@@ -267,7 +267,7 @@ def draw_distinct(
 
     Raises:
         TaskError: there are too few distinct items."""
-    search, parts = Search(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
+    search, parts = Drawing(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
     while search.missing or not parts:
         items, prints = draw(min(batch, max(2 * search.missing, 16)))
         parts.append(items.select(search.pick(prints)))

@@ -20,7 +20,7 @@ from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
 from archlang.tasks.kit.split import Ragged, Split, Truths, join_splits
 from archlang.tasks.kit.streams import check_path
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, UserFiles, check_forms, files_of, one_label, rows_of
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -33,7 +33,7 @@ class FileTask(ShippedTask):
     path: str
     test: str
 
-    # Whether a file that is no table is one text, as `Source.documents` says.
+    # Whether a file that is no table is one text, as `UserFiles.documents` says.
     documents = False
     streamed_splits: tuple[str, ...] = ()
 
@@ -123,12 +123,12 @@ class TextFileTask(FileTask):
             raise mistakes.no_training_lines(self.path)
         return tuple(SPLITS[number] for number in own)
 
-    def _source(self, path: str) -> Source:
+    def _source(self, path: str) -> UserFiles:
         columns = self.columns()
         group = None if self.group == "none" else list(columns).index(self.group)
         has_places = path == self.path and any(self._shares.values())
         files = files_of(path)
-        return Source(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
+        return UserFiles(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
 
     def _rows(self, split: str) -> tuple[Corpus, Truths]:
         """Returns the corpus that holds a split, and which of its rows are of the split."""

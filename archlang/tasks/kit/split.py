@@ -137,7 +137,7 @@ Part = Ragged | np.ndarray
 Parts = Mapping[str, Part]
 
 
-class Form(Enum):
+class TargetForm(Enum):
     """The form of the targets of a split."""
 
     CLASSES = "a class for each item: [N]"
@@ -153,8 +153,8 @@ class Split:
     """The N items of a split.
 
     `inputs` holds the fields of a model: tokens, or real numbers for a field `seq[n, k]`. `targets` has one of the
-    forms of `Form`. `scored` marks the positions that count, or the positions where a span may begin and end; None
-    marks all. `points_at` names the field whose positions are the targets, if they are. `groups` holds numbers [N] by
+    forms of `TargetForm`. `scored` marks the positions that count, or those where a span may begin and end; None marks
+    all. `points_at` names the field whose positions are the targets, if they are. `groups` holds numbers [N] by
     which results are broken down. `notes` holds data for the task's `judge`, which no model sees."""
 
     inputs: Mapping[str, Ragged]
@@ -168,14 +168,14 @@ class Split:
         return len(self.targets)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TargetForm:
         if self.points_at:
-            return Form.POINTERS
+            return TargetForm.POINTERS
         if isinstance(self.targets, Ragged):
             if self.targets.values.ndim == 1:
-                return Form.POSITIONS
-            return Form.SETS if self.targets.values.dtype == np.bool_ else Form.NUMBERS
-        return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
+                return TargetForm.POSITIONS
+            return TargetForm.SETS if self.targets.values.dtype == np.bool_ else TargetForm.NUMBERS
+        return TargetForm.CLASSES if self.targets.ndim == 1 else TargetForm.SPANS
 
     def parts(self) -> dict[str, Part]:
         """Returns the parts of the split by dotted names. `of_parts` is the inverse."""
