@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -53,8 +54,9 @@ def abacus(block: nn.Module, x: Tensor) -> Tensor:
 
 
 def normed(block: nn.Module, name: str, row: Tensor) -> Tensor:
-    norm = block.get_submodule(name)
-    return weight(norm, "weight") * row / (row.square().mean() + norm.epsilon).sqrt()
+    norm: Any = block.get_submodule(name)  # Any: mypy knows no attributes of modules
+    root: Tensor = (row.square().mean() + norm.epsilon).sqrt()
+    return weight(norm, "weight") * row / root
 
 
 def one_hot(token: int) -> Tensor:
