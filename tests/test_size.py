@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_358, 4_400, 0),
     "reports": (3_703, 3_700, 6),
     "cli": (3_530, 3_500, 154),
-    "": (20_963, 16_500, 4_463),
+    "": (21_041, 16_500, 4_541),
 }
-TOTAL = 68_301  # the aim is 61,000, and the room of the parts
-TESTS = 60_561  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 68_379  # the aim is 61,000, and the room of the parts
+TESTS = 60_632  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
