@@ -243,7 +243,7 @@ class Sampler:
     frequencies: np.ndarray | None = None
 
     @staticmethod
-    def of(settings: Settings, data: Data, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
+    def of(settings: Settings, data: DeviceSplit, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         """The items of the steps of a run."""
         is_by_tokens = settings.batch_of == "tokens"
         # Deep supervision keeps the states of a whole batch; its rows take the next items when their own have ended.

@@ -25,7 +25,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Ragged, digest
 from archlang.tasks.kit.tokenizer import token_cut, trained_tokenizer
 from archlang.tasks.text import Text
-from archlang.train.data import Data, Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import FieldFormat
 from tests.closeness import close
@@ -328,7 +328,7 @@ def test_training_items_are_drawn_from_corpora_by_their_weights(
     corpora: tuple[str, str], weights: tuple[float, float]
 ) -> None:
     task = Text(path=corpora, weights=weights, length=32, valid_share=0.1)
-    data = Data(task.generate("train", 0), torch.device("cpu"))
+    data = DeviceSplit(task.generate("train", 0), torch.device("cpu"))
     corpus = task.generate("train", 0).groups["corpus"]
     for seed in (1, 2):
         sampler = Sampler(data.lengths, batch=16, seed=seed, frequencies=data.frequencies)

@@ -10,7 +10,7 @@ import torch
 
 from archlang.graph.summary import Summary, summarize
 from archlang.plan.plan import Plan
-from archlang.train.data import Data, Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.devices import select_device
 from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
@@ -42,7 +42,7 @@ def estimate_cost(plan: Plan, watcher: Watcher = SILENT) -> RunCost:
         RunError: a setting is invalid, or a split that training needs is empty.
         TaskError: the task cannot be made, or its training data cannot be generated."""
     settings, task = make_settings(plan)
-    data = Data(load_needed(plan, settings, task, watcher)["train"], torch.device("cpu"))
+    data = DeviceSplit(load_needed(plan, settings, task, watcher)["train"], torch.device("cpu"))
     lengths, sampler = data.lengths, Sampler.of(settings, data, plan.seed)
 
     @cache
