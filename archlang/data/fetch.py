@@ -59,16 +59,15 @@ def fetch(file: OfficialFile, watcher: DownloadWatcher | None = None, *, sleep: 
         DataError: the file cannot be fetched, has the wrong digest, or the disk is full."""
     watcher = watcher or Silent()
     place = store.folder() / file.dataset / file.stored
-    arrived = _intact(file)
+    arrived = _intact_file(file)
     if arrived is None:
         with _locked(place, watcher):
             # Another process may have been first.
-            arrived = _intact(file) or _download(file, place, watcher, sleep)
+            arrived = _intact_file(file) or _download(file, place, watcher, sleep)
     return arrived
 
 
-def _intact(file: OfficialFile) -> Arrived | None:
-    """Returns the path and the digest of an intact file; None if it is missing or damaged."""
+def _intact_file(file: OfficialFile) -> Arrived | None:
     try:
         return store.verify(file, anew=False)
     except mistakes.DataError:

@@ -48,7 +48,6 @@ def _parse_changed_part(source: Source, start: int, end: int) -> ParsedPart:
 
 
 def _moved(node: Syntax, source: Source, distance: int) -> Syntax:
-    """Returns a node with all places moved to another source, by a distance."""
     moved: Syntax = object.__new__(type(node))
     for name in node.__dataclass_fields__:
         value = getattr(node, name)

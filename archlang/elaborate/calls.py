@@ -292,7 +292,7 @@ class Calls:
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
-        body = self._region(declaration, call, path, span)
+        body = self._region_and_type(declaration, call, path, span)
         if body is None:
             return None
         region, kind = body
@@ -300,8 +300,9 @@ class Calls:
         operation = operations.Apply(declaration.name, path, statics, call.binding.written)
         return frame.builder.add_node(operation, call.arguments, [kind], span, [region])[0]
 
-    def _region(self, declaration: Declaration, call: BoundCall, path: str, span: Span) -> tuple[Region, Type] | None:
-        """Returns the region of a composed block's body and the type of its result; None after a mistake."""
+    def _region_and_type(
+        self, declaration: Declaration, call: BoundCall, path: str, span: Span
+    ) -> tuple[Region, Type] | None:
         builder = self._context.new_region()
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):

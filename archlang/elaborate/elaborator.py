@@ -93,7 +93,6 @@ class Statements:
                 self.run(body.statements, frame)
 
     def _is_let(self, callee: tree.Name, statement: tree.Assign, frame: Frame) -> bool:
-        """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
         if declaration is None or not declaration.item.signature.inputs:
             return False

@@ -67,7 +67,7 @@ class Loops:
         operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
         if stack_path:
             operation = operations.Stack(steps, stack_path, emits)
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if states and len(initial) == len(states) and values is not None:
             types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
@@ -122,7 +122,6 @@ class Loops:
         frame: Frame,
         least: int = 0,
     ) -> int | None:
-        """Returns the number of steps of a loop, at least one if it emits; None if it is unknown."""
         count = self._count(statement.count, word, frame, least)
         if statement.target is not None and count == 0:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target, word))
@@ -169,7 +168,7 @@ class Loops:
             statement.by, [(state, statement.state_span)], frame, mistakes.not_halting,
             may_be=gives_probabilities, is_result=lambda kind: kind.name in ("prob", "probs"),
         )  # fmt: skip
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if len(initial) == len(states) and halted in states and path is not None and values is not None:
             steps, index = 1 if limit is None else limit, tuple(states).index(halted)
@@ -214,7 +213,7 @@ class Loops:
         if statement.truncated is not None:
             gradient_steps = self._count(statement.truncated, "truncated", frame, least=1)
         emits = statement.target is not None
-        values = _results(inner, carried, self._emission(statement, inner, part), emits)
+        values = _states_and_emission(inner, carried, self._emission(statement, inner, part), emits)
         flows: tuple[Flow, ...] | None = None
         if parts is not None and len(initial) == len(carried) and values is not None:
             chunk = part.lengths[0] if part is not None and part.lengths else None
@@ -460,8 +459,7 @@ class Loops:
                 self._context.observe(span, frame.names[statement.target])
 
 
-def _results(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
-    """Returns the values of a loop's states after a step, then what the step emits; None after a mistake."""
+def _states_and_emission(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
     values = [*(inner.names.get(name) for name in states), *([emission] if emits else ())]
     flows = [value for value in values if isinstance(value, Flow)]
     return flows if len(flows) == len(values) else None

@@ -174,7 +174,6 @@ class _Run:
 
 
 def _first_error(text: str) -> str:
-    """Returns the first error that a command has printed, with its remedy."""
     begin = _ERROR.search(text)
     shown = text[begin.end() if begin else 0 :].strip()
     return shown or "the training ended without a message"

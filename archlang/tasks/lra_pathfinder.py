@@ -214,7 +214,7 @@ def draw(rng: RandomStream, count: int, dashes: int, distractors: int) -> Pictur
             complete &= path.done
             ends[number] = path.first, path.last
         drawn |= path.drawn & path.done[:, None, None]
-        blocked |= _wider(path.drawn & path.done[:, None, None])
+        blocked |= _with_neighbours(path.drawn & path.done[:, None, None])
     joined = rng.below(2, count)
     rows = np.arange(count)
     first_end, second_end = rng.below(2, count), rng.below(2, count)
@@ -306,8 +306,7 @@ def _mark(positions: Integers) -> Canvas:
     return np.asarray(4 * (down[:, :, None] ** 2 + across[:, None, :] ** 2) <= (3 * _UNIT) ** 2)
 
 
-def _wider(canvas: Canvas) -> Canvas:
-    """Returns the pixels with all their neighbours."""
+def _with_neighbours(canvas: Canvas) -> Canvas:
     tall = canvas.copy()
     tall[:, 1:] |= canvas[:, :-1]
     tall[:, :-1] |= canvas[:, 1:]

@@ -94,7 +94,7 @@ class Mathematics(PairTask):
             questions, difficulties = self._drawn(split, seed)
         else:
             questions, difficulties = self._tested(split, seed), np.zeros(0, dtype=np.int64)
-        digits = np.asarray([_digits(text) for text, _ in questions], dtype=np.int64)
+        digits = np.asarray([_most_digits(text) for text, _ in questions], dtype=np.int64)
         groups = {"digits": digits, **({"difficulty": difficulties} if len(difficulties) else {})}
         source, target = (_encoded([question[side] for question in questions]) for side in (0, 1))
         return self.pairs(source, target, groups)
@@ -232,7 +232,6 @@ _POWERS = _powers()
 
 
 def _power_of_ten(exponent: float) -> int:
-    """Returns 10 to a power, rounded up."""
     integer = int(exponent)
     place = (exponent - integer) * _STEPS
     step = int(place)
@@ -277,8 +276,7 @@ def _checked(line: str) -> str:
     return text
 
 
-def _digits(text: str) -> int:
-    """Returns the largest number of digits of a number in a question."""
+def _most_digits(text: str) -> int:
     most = digits = 0
     for character in text:
         if character.isdigit():

@@ -274,7 +274,7 @@ class _Walk:
         if node.target is operator.getitem:
             return _one_of_several
         if node.name in code.groups:
-            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_index))
+            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_result_index))
             return partial(self._rows, node.name, code.groups[node.name], owner, results)
         if node.op in ("call_function", "call_method"):
             return partial(self._function, node)
@@ -580,8 +580,7 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.
     return products
 
 
-def _index(part: fx.Node) -> int:
-    """Returns which of several results a value is."""
+def _result_index(part: fx.Node) -> int:
     index = part.args[1]
     assert isinstance(index, int)
     return index

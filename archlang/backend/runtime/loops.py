@@ -385,7 +385,6 @@ class HaltingLoop(Loop):
     def _emission(
         self, accepted: Bool[Tensor, "b *n"], results: tuple[Any, ...], emitted: Tensor | None
     ) -> Tensor | None:
-        """Returns what the loop has emitted after a step, of what it had before; None if it emits nothing."""
         if not self.emits or emitted is None:
             return results[self.states] if self.emits else None
         moved = broadcast_mask(accepted, self.ranks[-1], self.has_positions[-1])
