@@ -49,7 +49,10 @@ class Loader:
             yield _ignoring(self._data.batch(sampler.next()))
 
     def _sampler(self, epoch: int) -> Sampler:
-        return Sampler(self._data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last)
+        data = self._data
+        return Sampler(
+            data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last, frequencies=data.frequencies
+        )
 
 
 def _ignoring(batch: Batch) -> Batch:

@@ -53,7 +53,7 @@ class Evaluator:
             case tree.Name():
                 return self._name(expression, kind)
             case tree.ListOf(items=items):
-                return tuple(self.value(item, None) for item in items)
+                return tuple(self.value(item, "file" if kind == "files" else None) for item in items)
             case tree.Range(low=low, high=high):
                 return self._range(expression, self.value(low, "int"), self.value(high, "int"))
             case tree.Unary(operator="-", operand=operand):
@@ -102,11 +102,11 @@ class Evaluator:
         if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
-        if kind == "file":
+        if kind in ("file", "files"):
             if (
                 len(name.parts) == 1
                 and isinstance(binding, values.Bound)
-                and isinstance(binding.value, str | values.Unknown | None)
+                and isinstance(binding.value, str | tuple | values.Unknown | None)
             ):
                 return binding.value
             return Symbol(name.text)  # `coerce` reports an unquoted path to a file

@@ -195,7 +195,7 @@ class Trainer:
         longest = int(self.data.lengths.max(initial=1))
         if remat:
             rematerialize_bodies(self.module, self.module.program.code, steps_together(plan, remat, longest))
-        self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
+        self.sampler = Sampler.of(settings, self.data, plan.seed)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
         # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
@@ -311,7 +311,7 @@ class Trainer:
         except ValueError as error:
             raise record_mistakes.not_resumable(checkpoint.folder / schemas.STATE, str(error)) from error
         self.random_at_start = random_state(self.fabric.device)
-        self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
+        self.sampler = Sampler.of(self.settings, self.data, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
         self._saved_step = checkpoint.step

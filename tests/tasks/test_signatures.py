@@ -30,7 +30,7 @@ def test_the_class_receives_the_statics_and_defaults_of_the_signature(name: str)
 
 
 TYPES: dict[str, set[object]] = {
-    "int": {int}, "float": {float}, "bool": {bool}, "symbol": {str}, "file": {str}, "range": {Interval},
+    "int": {int}, "float": {float}, "bool": {bool}, "symbol": {str}, "file": {str}, "files": {str}, "range": {Interval},
     "list": {tuple[int, ...], tuple[float, ...], tuple[Interval, ...]},
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Batches hold the padded items of a split, in an order that depends on the seed alone."""
 
 import cProfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -127,14 +128,34 @@ def test_batches_hold_items_of_similar_length() -> None:
     assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
 
 
+@pytest.mark.parametrize("frequencies", [None, np.arange(50) + 1.0])
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_a_resumed_sampler_continues_the_order(sampling: str) -> None:
-    sampler = Sampler(np.arange(50), batch=8, seed=1, sampling=sampling)
+def test_a_resumed_sampler_continues_the_order(sampling: str, frequencies: np.ndarray | None) -> None:
+    begin = partial(Sampler, np.arange(50), 8, 1, sampling=sampling, frequencies=frequencies)
+    sampler = begin()
     for _ in range(9):
         sampler.next()
-    epoch, position = sampler.epoch, sampler.position
-    resumed = Sampler(np.arange(50), batch=8, seed=1, epoch=epoch, position=position, sampling=sampling)
+    resumed = begin(epoch=sampler.epoch, position=sampler.position)
     assert all((sampler.next() == resumed.next()).all() for _ in range(9))
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_an_epoch_has_items_as_often_as_their_frequencies_say(sampling: str) -> None:
+    # 30, 60 and 10 items, whose groups have 60 %, 10 % and 30 % of the draws, and one that is never drawn.
+    groups = np.repeat([0, 1, 2, 3], [30, 60, 10, 1])
+    frequencies = np.array([0.6, 0.1, 0.3, 0.0])[groups] / np.array([30, 60, 10, 1])[groups]
+    sampler = Sampler(groups + 1, batch=10, seed=0, sampling=sampling, frequencies=frequencies)
+    seen = np.zeros(101)
+    for _ in range(50):
+        counts = np.bincount(np.concatenate([sampler.next() for _ in range(len(sampler))]), minlength=101)
+        assert counts.sum() == 101
+        if sampling != "replacement":
+            assert (np.abs(counts - 101 * frequencies) < 1 + 1e-9).all()
+            assert np.abs(np.bincount(groups, counts) - [60.6, 10.1, 30.3, 0]).max() < 2
+        seen += counts
+    assert np.bincount(groups, seen) / seen.sum() == pytest.approx([0.6, 0.1, 0.3, 0], abs=0.02)
+    # All items of a group are equally likely.
+    assert (np.abs(seen - seen.sum() * frequencies) <= 8 * np.sqrt(seen.sum() * frequencies)).all()
 
 
 def test_seeds_and_epochs_have_different_orders() -> None:
