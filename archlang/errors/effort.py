@@ -49,7 +49,7 @@ def unlimited() -> Iterator[None]:
 
 
 def is_check() -> bool:
-    """Whether a program is only checked: steps are counted, and nothing is made of its graphs."""
+    """Whether a program is only checked: steps are counted, and its graphs are discarded."""
     budget = _budget.get()
     return budget is not None and not budget.needs_costs
 
