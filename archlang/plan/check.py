@@ -292,7 +292,7 @@ def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
 
 
 def _is_shipped(item: Extern) -> bool:
-    return Path(item.span.source.path).is_relative_to(library.PACKAGE)
+    return library.has(item.span.source.path)
 
 
 def _check_recipe(recipe: Recipe, cells: CellPlanner) -> tuple[Callable[..., object], ...]:

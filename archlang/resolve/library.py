@@ -14,6 +14,7 @@ from archlang.syntax.tree import Definition, Extern
 
 PACKAGE = package.FOLDER
 BLOCKS, _TASKS, _OPTIMIZERS = PACKAGE / "blocks", PACKAGE / "tasks", PACKAGE / "train"
+_PREFIX = str(PACKAGE)
 _HEADS = re.compile(
     r"(?:^##.*\n)*^(?:extern[ \t]+)?(?:block|model|task|optimizer|settings)[ \t]+([A-Za-z_]\w*)", re.MULTILINE
 )
@@ -46,6 +47,11 @@ def _get(folder: Path, name: str) -> Definition | Extern | None:
     (item,) = parse_part(_source(file), start, end).nodes
     assert isinstance(item, Definition | Extern), "what `_HEADS` finds"
     return item
+
+
+def has(path: str) -> bool:
+    """Returns whether a file ships with archlang."""
+    return path.startswith(_PREFIX) and Path(path).is_relative_to(PACKAGE)
 
 
 def block_names() -> frozenset[str]:
