@@ -268,7 +268,6 @@ def card(
 
 
 def _json_of(value: object) -> object:
-    """Returns a fact of a card as JSON has it: a polynomial with its coefficients, and None for what has no bound."""
     if is_dataclass(value):
         facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
         return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})

@@ -65,9 +65,9 @@ def play(
 
     from archlang.play.server import Server, serve
     from archlang.play.service import Service
-    from archlang.play.training import Trainer
+    from archlang.play.training import PlaygroundTrainer
 
-    trainer = Trainer()
+    trainer = PlaygroundTrainer()
     trains = find_spec("torch") is not None
     with tempfile.TemporaryDirectory(prefix="archlang-") as empty, closing(trainer):
         server = Server(Service(empty, trainer if trains else None).answer, port, trainer.inspection)

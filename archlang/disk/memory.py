@@ -30,7 +30,10 @@ _VERSION_2 = _GroupFiles("memory.max", "memory.current", ("active_file", "inacti
 def available_memory() -> int | None:
     """Returns the bytes that this process can still allocate: the least of what the system, the control groups of a
     container or cluster (version 1 or 2), and `ulimit -v` leave. None where the system does not say."""
-    return min((bytes_ for bytes_ in (_of_system(), _of_groups(), _of_limit()) if bytes_ is not None), default=None)
+    return min(
+        (bytes_ for bytes_ in (_free_memory_and_swap(), _of_groups(), _below_address_limit()) if bytes_ is not None),
+        default=None,
+    )
 
 
 def reset_peak_memory() -> None:
@@ -52,8 +55,7 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _of_system() -> int | None:
-    """Returns what the system can give, including what it can swap out."""
+def _free_memory_and_swap() -> int | None:
     try:
         lines = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines() if ":" in line)
         return sum(int(lines[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))
@@ -91,8 +93,7 @@ def _of_group(folder: Path, files: _GroupFiles) -> int | None:
         return None
 
 
-def _of_limit() -> int | None:
-    """Returns what `ulimit -v` leaves."""
+def _below_address_limit() -> int | None:
     try:
         import resource
 

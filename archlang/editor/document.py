@@ -11,12 +11,12 @@ from archlang.errors import Diagnostic, Source, Span, ignore
 from archlang.errors.effort import TooMuchWork, known, limited
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
-from archlang.resolve.resolve import Loader, ResolvedFile
-from archlang.syntax.parser import Part, bounds_of_parts, join, parse_part, parse_tolerantly
+from archlang.resolve.resolve import ProgramLoader, ResolvedFile
+from archlang.syntax.parser import ParsedPart, bounds_of_parts, join, parse_part, parse_tolerantly
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import BYTE_ORDER_MARK, LARGEST
 from archlang.syntax.tokens import MOST_WORDS
-from archlang.syntax.tree import Definition, Node, Program
+from archlang.syntax.tree import Definition, Program, Syntax
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
@@ -32,7 +32,7 @@ def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     return join(source, parts)
 
 
-def _parse_changed_part(source: Source, start: int, end: int) -> Part:
+def _parse_changed_part(source: Source, start: int, end: int) -> ParsedPart:
     # With the place where it was when it was parsed.
     part, place = known(("part", start == 0, source.text[start:end]), lambda: (parse_part(source, start, end), start))
     if place == start and all(node.span.source is source for node in part.nodes):
@@ -40,17 +40,16 @@ def _parse_changed_part(source: Source, start: int, end: int) -> Part:
     return part._replace(nodes=[_moved(node, source, start - place) for node in part.nodes])
 
 
-def _moved(node: Node, source: Source, distance: int) -> Node:
-    """Returns a node with all places moved to another source, by a distance."""
-    moved: Node = object.__new__(type(node))
+def _moved(node: Syntax, source: Source, distance: int) -> Syntax:
+    moved: Syntax = object.__new__(type(node))
     for name in node.__dataclass_fields__:
         value = getattr(node, name)
         if isinstance(value, Span):
             value = Span(source, value.start + distance, value.end + distance)
-        elif isinstance(value, Node):
+        elif isinstance(value, Syntax):
             value = _moved(value, source, distance)
         elif value and isinstance(value, tuple):
-            value = tuple([_moved(each, source, distance) if isinstance(each, Node) else each for each in value])
+            value = tuple([_moved(each, source, distance) if isinstance(each, Syntax) else each for each in value])
         object.__setattr__(moved, name, value)  # fields of a new node
     return moved
 
@@ -100,8 +99,8 @@ class Document:
         return frozenset(self._loaded[0].texts())
 
     @cached_property
-    def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        loader = Loader(unsaved=self.unsaved, parse=_parse_changed)
+    def _loaded(self) -> tuple[ProgramLoader, ResolvedFile]:
+        loader = ProgramLoader(unsaved=self.unsaved, parse=_parse_changed)
         return loader, loader.load_source(self.source)
 
     def types_of(self, item: object) -> Mapping[tuple[int, int], Type]:

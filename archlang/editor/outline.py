@@ -8,17 +8,17 @@ from archlang.syntax.tree import Definition, Extern, StaticParameter, Use, walk
 
 
 @dataclass(frozen=True)
-class Entry:
+class OutlineEntry:
     """An item, with the place of all of it and that of its name. `kind` is its keyword, or `static`."""
 
     kind: str
     name: str
     span: Span
     name_span: Span
-    inner: tuple["Entry", ...] = ()
+    inner: tuple["OutlineEntry", ...] = ()
 
 
-def outline(document: Document) -> tuple[Entry, ...]:
+def outline(document: Document) -> tuple[OutlineEntry, ...]:
     """Returns the items of a program in order; blocks and models contain their statics."""
     entries = []
     for item in document.program.items:
@@ -28,8 +28,8 @@ def outline(document: Document) -> tuple[Entry, ...]:
         kind = type(item).__name__.lower()
         if isinstance(item, Definition | Extern):
             statics, kind = item.signature.statics, item.word
-        inner = tuple(Entry("static", static.name, static.span, static.span) for static in statics)
-        entries.append(Entry(kind, item.name, item.span, item.name_span, inner))
+        inner = tuple(OutlineEntry("static", static.name, static.span, static.span) for static in statics)
+        entries.append(OutlineEntry(kind, item.name, item.span, item.name_span, inner))
     return tuple(entries)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
-from archlang.editor.symbols import Names, Occurrence
+from archlang.editor.symbols import DocumentNames, Occurrence
 from archlang.errors import Span
 from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
@@ -50,7 +50,7 @@ class Token:
 def semantic_tokens(document: Document) -> tuple[Token, ...]:
     """Returns the words, numbers, strings and comments of a program in order; none overlaps another."""
     source, text = document.source, document.text
-    named = {place.span.start: place for place in Names(document).occurrences}
+    named = {place.span.start: place for place in DocumentNames(document).occurrences}
     tokens = []
     for piece in pieces(text):
         words = _WORD.finditer(text, piece.start(), piece.end()) if piece.lastgroup == "WORD" else (piece,)

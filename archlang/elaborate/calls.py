@@ -149,7 +149,7 @@ class BoundCall:
     def _manner(self, manner: tree.Expression | None) -> str:
         if isinstance(manner, Name) and manner.text in MANNERS:
             return manner.text
-        if isinstance(manner, tree.Call) and manner.callee.text in COUNTED:
+        if isinstance(manner, tree.CallExpression) and manner.callee.text in COUNTED:
             count = self.binding.evaluator.value(manner.statics[0].value, "int")
             if isinstance(count, Dim) and (count.constant or 0) > 0:
                 return f"{manner.callee.text}.{count}"
@@ -288,7 +288,7 @@ class Calls:
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
-        body = self._region(declaration, call, path, span)
+        body = self._region_and_type(declaration, call, path, span)
         if body is None:
             return None
         region, kind = body
@@ -296,8 +296,9 @@ class Calls:
         operation = operations.Apply(declaration.name, path, statics, call.binding.written)
         return frame.builder.add_node(operation, call.arguments, [kind], span, [region])[0]
 
-    def _region(self, declaration: Declaration, call: BoundCall, path: str, span: Span) -> tuple[Region, Type] | None:
-        """Returns the region of a composed block's body and the type of its result; None after a mistake."""
+    def _region_and_type(
+        self, declaration: Declaration, call: BoundCall, path: str, span: Span
+    ) -> tuple[Region, Type] | None:
         builder = self._context.new_region()
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):

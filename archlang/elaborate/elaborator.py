@@ -46,7 +46,9 @@ class Statements:
         match statement:
             case tree.Let():
                 self._let(statement, frame)
-            case tree.Assign(value=tree.Call(arguments=None) as block) if self._is_let(block.callee, statement, frame):
+            case tree.Assign(value=tree.CallExpression(arguments=None) as block) if self._is_let(
+                block.callee, statement, frame
+            ):
                 self._report(mistakes.block_without_let(block.span, statement.name, statement.span))
                 name, place = statement.name, statement.name_span
                 self._let(tree.Let(name=name, value=block, name_span=place, span=statement.span), frame)
@@ -57,7 +59,7 @@ class Statements:
                 self._context.observe(statement.name_span, value)
             case tree.Update():
                 self._update(statement, frame)
-            case tree.Loss():
+            case tree.LossStatement():
                 self._loss(statement, frame)
             case tree.Return():
                 value = self._expressions.value(statement.value, frame)
@@ -76,13 +78,13 @@ class Statements:
                     frame.emitted = (value, statement.value.span)
             case tree.If():
                 self._if(statement, frame)
-            case tree.Repeat() | tree.Stack():
+            case tree.RepeatStatement() | tree.StackStatement():
                 self._loops.repeat(statement, frame)
-            case tree.Halting():
+            case tree.HaltingStatement():
                 self._loops.halting(statement, frame)
-            case tree.Scan():
+            case tree.ScanStatement():
                 self._loops.scan(statement, frame)
-            case tree.Experts():
+            case tree.ExpertsStatement():
                 self._loops.experts(statement, frame)
             case tree.Missing():
                 self._context.is_whole = False
@@ -91,14 +93,13 @@ class Statements:
                 self.run(body.statements, frame)
 
     def _is_let(self, callee: tree.Name, statement: tree.Assign, frame: Frame) -> bool:
-        """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
         if declaration is None or not declaration.item.signature.inputs:
             return False
         return statement.name in frame.root.applied
 
     def _let(self, statement: tree.Let, frame: Frame) -> None:
-        is_applied = isinstance(statement.value, tree.Call) and statement.value.arguments is not None
+        is_applied = isinstance(statement.value, tree.CallExpression) and statement.value.arguments is not None
         if is_applied or (
             isinstance(statement.value, tree.Name) and isinstance(frame.find(statement.value.text)[1], Flow)
         ):
@@ -124,7 +125,7 @@ class Statements:
     def _lacks_static(self, block: BlockValue, let: tree.Let, frame: Frame) -> bool:
         """Reports the first static that an instance requires and that is not set. What a static of the block around
         is, only its calls know."""
-        callee = let.value.callee if isinstance(let.value, tree.Call) else let.value
+        callee = let.value.callee if isinstance(let.value, tree.CallExpression) else let.value
         if isinstance(callee, tree.Name) and frame.file.find(callee.text) is None:
             return False
         mistake = first_missing_static(block, let.value.span)
@@ -158,7 +159,7 @@ class Statements:
             is_kept = isinstance(state, Flow) and name not in frame.growing
             frame.names[name] = replace(state, span=span) if is_kept and isinstance(state, Flow) else None
 
-    def _loss(self, statement: tree.Loss, frame: Frame) -> None:
+    def _loss(self, statement: tree.LossStatement, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         if value is None:
             return

@@ -30,7 +30,7 @@ def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str |
             return "range"
         case tree.ListOf():
             return "list"
-        case tree.Call():
+        case tree.CallExpression():
             return "block"
         case tree.Name(parts=parts):
             if len(parts) > 1:
@@ -180,14 +180,22 @@ def static_value(
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
     # A name is a static of the block around, whose path is resolved.
-    if kind == "file" and isinstance(converted, str) and converted and not isinstance(expression, tree.Name):
-        return _absolute_path(parameter.name, converted, expression.span, evaluator.file, report)
-    return converted
+    if kind not in ("file", "files") or isinstance(expression, tree.Name):
+        return converted
+
+    def absolute(path: Value, at: tree.Expression) -> Value:
+        return _absolute_path(parameter.name, path, at.span, evaluator.file, report)
+
+    if isinstance(converted, tuple) and isinstance(expression, tree.ListOf):
+        return tuple(map(absolute, converted, expression.items))
+    return absolute(converted, expression)
 
 
-def _absolute_path(name: str, path: str, span: Span, file: ResolvedFile, report: Report) -> Value:
+def _absolute_path(name: str, path: Value, span: Span, file: ResolvedFile, report: Report) -> Value:
     """Returns the absolute path of a file that a program names, if the program may read it. A path on the command line
     may be anywhere."""
+    if not isinstance(path, str) or not path:
+        return path
     if span.source.is_command_line:
         return os.path.abspath(os.path.expanduser(path))
     keep_nothing()  # it depends on the links of the disk
@@ -224,7 +232,7 @@ def evaluated(value: object, kind: str | None = None) -> Value:
         case int():
             return Dim.of(value)
         case str():
-            return value if kind == "file" else Symbol(value)
+            return value if kind in ("file", "files") else Symbol(value)
         case tuple():
-            return tuple(evaluated(item) for item in value)
+            return tuple(evaluated(item, kind) for item in value)
     raise TypeError(f"a static cannot be a {type(value).__name__}")

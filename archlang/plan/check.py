@@ -21,7 +21,7 @@ from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import WrittenTable, averages
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
-from archlang.resolve.resolve import Declaration, Item, Loader, ResolvedFile
+from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
 from archlang.resolve.unused import unbound_names, unused_names, unused_uses
 from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
 
@@ -48,7 +48,7 @@ _OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file, by place. The file may name files of its own folder and below, and of the
     folders of `allow`."""
-    loader = Loader(allow)
+    loader = ProgramLoader(allow)
     try:
         resolved = loader.load(path)
     except ProgramError as error:
@@ -61,11 +61,11 @@ def check_text(
 ) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a program given as text; `use "./…"` looks beside `path`. `unsaved` are the texts of
     files that an editor has changed, by their real paths; `allow` is as for `check`."""
-    loader = Loader(allow, unsaved)
+    loader = ProgramLoader(allow, unsaved)
     return check_loaded(loader, loader.load_source(Source(path, text)))
 
 
-def check_loaded(loader: Loader, resolved: ResolvedFile) -> tuple[Diagnostic, ...]:
+def check_loaded(loader: ProgramLoader, resolved: ResolvedFile) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file that a loader has loaded."""
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
@@ -325,7 +325,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Correction:
+class CorrectedText:
     """A corrected text, the mistakes that were corrected, and those that are left, at their places in the text."""
 
     text: str
@@ -335,7 +335,7 @@ class Correction:
 
 def correct(
     text: str, path: str, allow: Iterable[str | Path] = (), unsaved: Mapping[str, str] = MappingProxyType({})
-) -> Correction:
+) -> CorrectedText:
     """Returns a program's text with the edits of its mistakes that are safe. Other files are not corrected.
 
     `allow` and `unsaved` are as for `check_text`."""
@@ -349,7 +349,7 @@ def correct(
         corrected += safe
         text = apply_edits(text, [edit for diagnostic in safe for edit in diagnostic.edits])
         left = check_text(text, path, unsaved, allow)
-    return Correction(text, tuple(corrected), left)
+    return CorrectedText(text, tuple(corrected), left)
 
 
 def is_safe_in(diagnostic: Diagnostic, path: str) -> bool:

@@ -25,7 +25,7 @@ _PROGRAM, _RUN, _INSPECTION = "program.arch", "run", "inspection.html"
 _ERROR = re.compile(r"^error: ", re.MULTILINE)
 
 
-class Trainer:
+class PlaygroundTrainer:
     """Trains one recipe at a time. `close` ends its processes and removes its files."""
 
     def __init__(self) -> None:
@@ -174,7 +174,6 @@ class _Run:
 
 
 def _first_error(text: str) -> str:
-    """Returns the first error that a command has printed, with its remedy."""
     begin = _ERROR.search(text)
     shown = text[begin.end() if begin else 0 :].strip()
     return shown or "the training ended without a message"

@@ -274,6 +274,7 @@ _KIND_REMEDY = {
     "block": "name a block, such as `attention` or `attention[heads = 4]`",
     "path": "write a dotted name such as `valid.accuracy`",
     "file": 'write a path in quotes, relative to the folder of the program: `"words.tsv"`',
+    "files": 'write a path in quotes, or a list of them: `["a.txt", "b.txt"]`',
 }
 
 
@@ -285,7 +286,13 @@ def remedy_of_kind(kind: str | None) -> str:
 
 
 def _a(kind: str) -> str:
-    phrases = {"int": "an integer", "float": "a number", "bool": "`true` or `false`", "symbol": "a symbol"}
+    phrases = {
+        "int": "an integer",
+        "float": "a number",
+        "bool": "`true` or `false`",
+        "symbol": "a symbol",
+        "files": "paths",
+    }
     return phrases.get(kind, f"a {kind}")
 
 

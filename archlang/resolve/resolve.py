@@ -181,7 +181,7 @@ MOST_USES = 100
 
 
 @dataclass
-class Loader:
+class ProgramLoader:
     """Reads a program and the files that it uses, each once, and collects the diagnostics.
 
     The files are in the folder of the program and below, in the library, or in the folders of `allow`. `unsaved` are
@@ -253,7 +253,7 @@ class Loader:
 
     def _load_shipped(self, path: Path) -> ResolvedFile:
         if path not in _shipped:
-            loader = Loader()  # `use` lines of the library do not count, and it has no files of the program
+            loader = ProgramLoader()  # `use` lines of the library do not count, and it has no files of the program
             resolved = loader.load(path)
             if loader.diagnostics:
                 self.diagnostics.extend(loader.diagnostics)
@@ -356,7 +356,7 @@ def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
     defaults = [static.default for static in definition.signature.statics if static.default is not None]
     for part in (definition.body, *defaults):
         for node in tree.walk(part):
-            if isinstance(node, tree.Call):
+            if isinstance(node, tree.CallExpression):
                 yield node.callee
             elif isinstance(node, tree.Name):
                 yield node
@@ -397,7 +397,7 @@ def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> Re
 
     Raises:
         ProgramError: a file cannot be read, or has mistakes."""
-    loader = Loader(allow)
+    loader = ProgramLoader(allow)
     return _sound(loader.load_source(path) if isinstance(path, Source) else loader.load(path), loader)
 
 
@@ -406,11 +406,11 @@ def load_command_line(text: str) -> ResolvedFile:
 
     Raises:
         ProgramError: the program has mistakes."""
-    loader = Loader()
+    loader = ProgramLoader()
     return _sound(loader.load_source(Source("<command line>", text, is_command_line=True)), loader)
 
 
-def _sound(resolved: ResolvedFile, loader: Loader) -> ResolvedFile:
+def _sound(resolved: ResolvedFile, loader: ProgramLoader) -> ResolvedFile:
     report = DiagnosticLog()
     report.add(loader.with_uses(loader.diagnostics))
     report.stop_at_errors()

@@ -15,7 +15,7 @@ from archlang.plan.check import check_text, elaborate_alone
 from archlang.plan.planner import Planner
 from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
-from archlang.syntax.parser import Part, parse_part, parse_tolerantly
+from archlang.syntax.parser import ParsedPart, parse_part, parse_tolerantly
 from archlang.syntax.tree import Definition, Missing, Recipe
 from archlang.types import Type
 from benchmarks.editor import texts
@@ -61,7 +61,7 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
 def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
-    def parse(source: Source, start: int, end: int) -> Part:
+    def parse(source: Source, start: int, end: int) -> ParsedPart:
         parsed.append(source.text[start:end])
         return parse_part(source, start, end)
 

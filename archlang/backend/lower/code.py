@@ -15,7 +15,7 @@ from torch import fx, nn
 from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.lower.slices import cut_once
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.backend.runtime.row_blocks import Rows
+from archlang.backend.runtime.row_blocks import RowBlocks
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
 from archlang.types import Type
@@ -47,7 +47,7 @@ class Code:
     extras: tuple[str, ...]
     types: Mapping[str, Type] = field(repr=False)
     fused: fx.Graph = field(repr=False)
-    groups: Mapping[str, Rows] = field(repr=False)
+    groups: Mapping[str, RowBlocks] = field(repr=False)
     rows: tuple[Code, ...]
     obstacles: Mapping[str, str]
 
@@ -123,7 +123,7 @@ def compile_graph(
         rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
         return rows[-1].function
 
-    fused, groups, obstacles = graph, dict[str, Rows](), dict[str, str]()
+    fused, groups, obstacles = graph, dict[str, RowBlocks](), dict[str, str]()
     if context is not None and "slices" not in context.without:
         fused = cut_once(fused, nodes, context.instances, context.classes)
     if context is not None and "rows" not in context.without:

@@ -14,14 +14,14 @@ from archlang.backend.lower.names import OUTER, module_path, relative_path
 from archlang.backend.lower.regions import PythonProgram, lower
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.export.plain import helpers
-from archlang.export.plain.sources import Name
+from archlang.export.plain.sources import QualifiedName
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node, has_halting_positions, loop_layout, scope_of, takes_positions
 from archlang.graph.growth import growths
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 HELPERS = {
-    name: Name(value.__module__, name)
+    name: QualifiedName(value.__module__, name)
     for name, value in vars(helpers).items()
     if getattr(value, "__module__", "") == helpers.__name__
 }
@@ -78,13 +78,13 @@ def attribute(owner: str | ast.expr, path: str) -> ast.expr:
 # The constructor
 
 
-def class_of(python: str) -> Name:
+def class_of(python: str) -> QualifiedName:
     """Returns the definition that `module:Class` names."""
     module, _, name = python.partition(":")
-    return Name(module, name)
+    return QualifiedName(module, name)
 
 
-def constructor(graph: Graph, names: Mapping[Name, str], has_outer: bool) -> ast.FunctionDef:
+def constructor(graph: Graph, names: Mapping[QualifiedName, str], has_outer: bool) -> ast.FunctionDef:
     """Returns the constructor of a graph's class; `names` are those of the classes of its blocks in the file. If it
     `has_outer`, each step of a stack has the module around the stack."""
     function = ast.parse("def __init__(self) -> None:\n    super().__init__()").body[0]
@@ -94,7 +94,7 @@ def constructor(graph: Graph, names: Mapping[Name, str], has_outer: bool) -> ast
 
 
 class _Constructor:
-    def __init__(self, graph: Graph, names: Mapping[Name, str], has_outer: bool) -> None:
+    def __init__(self, graph: Graph, names: Mapping[QualifiedName, str], has_outer: bool) -> None:
         self._graph, self._names, self._has_outer = graph, names, has_outer
         stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
         self._counts = {stack.path: stack.count for stack in stacks}
@@ -173,7 +173,7 @@ class Forward:
 
     def __init__(self, graph: Graph) -> None:
         self._taken = {*RESERVED, *HELPERS}
-        self.helpers: dict[Name, None] = {}
+        self.helpers: dict[QualifiedName, None] = {}
         self.bodies: list[ast.FunctionDef] = []
         program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"})
         self._body_names = {id(loop): _take(loop.name, self._taken) for loop in _loops(program.code)}
@@ -181,7 +181,7 @@ class Forward:
 
     def helper(self, helper: str | Callable[..., Any]) -> ast.Name:
         """The name of a function that the file then contains."""
-        name = HELPERS[helper] if isinstance(helper, str) else Name(helper.__module__, helper.__qualname__)
+        name = HELPERS[helper] if isinstance(helper, str) else QualifiedName(helper.__module__, helper.__qualname__)
         self.helpers[name] = None
         return ast.Name(name.name, ast.Load())
 

@@ -117,12 +117,12 @@ def _changes(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _lines(graph: Graph, is_named: bool) -> list[str]:
-    writer = _Writer(graph, is_named)
+    writer = _ChangeWriter(graph, is_named)
     writer.write(graph.region, [], "")
     return writer.lines
 
 
-class _Writer:
+class _ChangeWriter:
     """Writes a line for each value that has a name, each loop, auxiliary loss and result, with the values without a
     name in place. Unless `is_named`, numbers replace the names of values and instances."""
 

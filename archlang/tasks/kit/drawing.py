@@ -157,12 +157,11 @@ def _mix(words: Fingerprints) -> Fingerprints:
 
 def shared_rows(split: Split, others: Split) -> int:
     """Returns how many items of a split are also items of another, as a model reads them."""
-    known, prints = np.sort(_of_items(others)), _of_items(split)
+    known, prints = np.sort(_fingerprints_of_items(others)), _fingerprints_of_items(split)
     return int((np.searchsorted(known, prints, "right") > np.searchsorted(known, prints)).sum())
 
 
-def _of_items(split: Split) -> Fingerprints:
-    """Returns the fingerprints of the inputs of each item, from some items at a time."""
+def _fingerprints_of_items(split: Split) -> Fingerprints:
     prints = np.zeros(len(split), dtype=np.uint64)
     for start in range(0, len(split), _ITEMS):
         for field in split.inputs.values():
@@ -204,7 +203,7 @@ class Seen:
         return new
 
 
-class Search:
+class Drawing:
     """A search for distinct items of a share, of which batches are drawn until none is `missing`. It ends with an error
     when a window of batches brings less than 1/300 of the items.
 
@@ -267,7 +266,7 @@ def draw_distinct(
 
     Raises:
         TaskError: there are too few distinct items."""
-    search, parts = Search(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
+    search, parts = Drawing(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
     while search.missing or not parts:
         items, prints = draw(min(batch, max(2 * search.missing, 16)))
         parts.append(items.select(search.pick(prints)))

@@ -158,7 +158,7 @@ def this_process(device: torch.device, steps: str = "") -> schemas.VersionsRecor
     )
 
 
-class Record:
+class RunFolder:
     """A run folder that is being written: lines are appended, files are replaced atomically."""
 
     def __init__(self, folder: Path) -> None:

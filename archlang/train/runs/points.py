@@ -152,7 +152,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
-    environment = point.meeting or _meeting_point(point.nodes)
+    environment = point.meeting or _rendezvous(point.nodes)
     results: dict[int, PointResult] = {}
     processes = []
     receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
@@ -188,8 +188,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
     return results[0]
 
 
-def _meeting_point(nodes: int) -> dict[str, str]:
-    """Returns the variables by which the processes of a point find each other, and the number of this machine."""
+def _rendezvous(nodes: int) -> dict[str, str]:
     if nodes == 1:
         from lightning_fabric.plugins.environments.lightning import find_free_network_port
 

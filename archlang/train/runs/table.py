@@ -214,7 +214,6 @@ def _cell_result(
 
 
 def _best(options: Sequence[CellResult]) -> CellResult:
-    """Returns the option with the best mean over its finite values; without any, an option without a title."""
     metric = options[0].cell.column.metric.partition(".")[2]
 
     def rank_of_mean(option: CellResult) -> float:
