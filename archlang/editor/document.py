@@ -8,7 +8,7 @@ from functools import cached_property
 
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, Source, Span, ignore
-from archlang.errors.effort import Memo, TooMuchWork, limited
+from archlang.errors.effort import TooMuchWork, known, limited
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
 from archlang.resolve.resolve import ProgramLoader, ResolvedFile
@@ -23,10 +23,6 @@ from archlang.types import Type
 _NOT_ELABORATED = frozenset({"E0210", "E0425"})
 
 
-# Parts of texts without mistakes, each with its place when it was parsed. A key-stroke adds one or two.
-_known_parts = Memo[tuple[ParsedPart, int]](most=5_000)
-
-
 def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Parses a text as `parse_tolerantly`, of which most parts are known."""
     bounds = bounds_of_parts(source.text) if len(source.text) <= LARGEST else ()
@@ -37,11 +33,8 @@ def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
 
 
 def _parse_changed_part(source: Source, start: int, end: int) -> ParsedPart:
-    part, place = _known_parts.get(
-        (start == 0, source.text[start:end]),
-        lambda: (parse_part(source, start, end), start),
-        lambda known: not known[0].mistakes,
-    )
+    # With the place where it was when it was parsed.
+    part, place = known(("part", start == 0, source.text[start:end]), lambda: (parse_part(source, start, end), start))
     if place == start and all(node.span.source is source for node in part.nodes):
         return part
     return part._replace(nodes=[_moved(node, source, start - place) for node in part.nodes])

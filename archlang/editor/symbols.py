@@ -6,7 +6,6 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
@@ -37,7 +36,7 @@ class Meaning:
 
     @property
     def is_of_library(self) -> bool:
-        return Path(self.span.source.path).is_relative_to(library.PACKAGE)
+        return library.has(self.span.source.path)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, is_check, spend, unlimited
+from archlang.errors.effort import is_check, known, spend, unlimited
 from archlang.errors.names import plural
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
@@ -161,9 +161,6 @@ DEEPEST_CALL = 40
 # Steps of work for a call of a block of the library, each as long as a small expression takes.
 _LIBRARY_CALL = 40
 
-# Calls of library blocks without mistakes, so that an equal call in any program is not bound again.
-_known_calls = Memo[tuple[Type, Instance] | None](most=20_000)
-
 
 def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> Hashable:
     """What a call of a library block depends on; None for a block of a program, and if a static is a block."""
@@ -174,7 +171,7 @@ def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: b
     if not all(map(_is_plain, values.values())):
         return None
     statics = frozenset((name, type(value), repr(value)) for name, value in values.items())
-    return item.name, statics, tuple(arguments), may_be_unknown, is_check()
+    return "call", item.name, statics, tuple(arguments), may_be_unknown, is_check()
 
 
 def _is_plain(value: Value) -> bool:
@@ -282,9 +279,8 @@ class Calls:
         if key is None:
             return bind()
         spend(_LIBRARY_CALL)
-        before = self._context.reported
-        with unlimited():  # the call costs the same, known or not
-            return _known_calls.get(key, bind, lambda _: self._context.reported == before)
+        with unlimited():  # a call costs the same whatever its block takes
+            return known(key, bind)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from archlang.errors import Diagnostic, Report, Span
-from archlang.errors.effort import spend
+from archlang.errors.effort import keep_nothing, spend
 from archlang.errors.names import did_you_mean
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
@@ -198,6 +198,7 @@ def _absolute_path(name: str, path: Value, span: Span, file: ResolvedFile, repor
         return path
     if span.source.is_command_line:
         return os.path.abspath(os.path.expanduser(path))
+    keep_nothing()  # it depends on the links of the disk
     real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))
     if real is None:
         report(name_mistakes.file_outside(span, name, path))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Generic, Self, TypeVar
 
+from archlang.errors.effort import keep_nothing
 from archlang.errors.source import Span
 
 _E = TypeVar("_E", bound="ErrorWithRemedy")
@@ -48,6 +49,9 @@ class Diagnostic:
     alternatives: tuple[Edit, ...] = ()
     is_safe: bool = False
     point: tuple[Label, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_nothing()  # what has a mistake reports it each time
 
     @property
     def is_error(self) -> bool:

@@ -8,17 +8,18 @@ from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.errors import Diagnostic, Label, Report, Span
 from archlang.graph import operations
+from archlang.graph.causality import Leak
 from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_losses
 from archlang.plan import mistakes
-from archlang.plan.model_graphs import Elaborated, ModelGraphs
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import Bound
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Expression, Extern, InputParameter, Name, Setting, TypeName
+from archlang.syntax.tree import Expression, InputParameter, Name, Setting, TypeName
 from archlang.types import Dim, Type
 
 # The values of a point that are shown at a mistake.
@@ -57,7 +58,8 @@ def recipe_graph(
         problem, declared, expected = misfit
         report(mistakes.model_misfits_task(span, model.name, task.declaration.item.name, problem, declared, expected))
         return None
-    leak = _leak(task, graph, model, span, elaborated) or _leak_of_targets(graph, model, span)
+    future = model_graphs.leak(elaborated) if getattr(task.declaration.item, "causal", False) else None
+    leak = _sees_future(future, task, graph, model, span) or _leak_of_targets(graph, model, span)
     if leak is not None:
         _at_point(recipe, point)(leak)
         return None
@@ -84,14 +86,11 @@ def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span 
     return report
 
 
-def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborated: Elaborated) -> Diagnostic | None:
+def _sees_future(leak: Leak | None, task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
     """The diagnostic of a model that reads later positions of a task that predicts them; None if it does not."""
-    item = task.declaration.item
-    assert isinstance(item, Extern)
-    leak = elaborated.leak if item.causal else None
     if leak is None:
         return None
-    culprit = leak.culprit
+    item, culprit = task.declaration.item, leak.culprit
     name, instance = _node_name(culprit, graph), _not_causal(culprit, graph)
     path = [graph.region.inputs[-1].name, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
     labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]

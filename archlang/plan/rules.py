@@ -144,6 +144,8 @@ class TrainSettings:
     def _require_instances(self, setting: str, bound: Bound, chosen: Sequence[str], *others: str) -> None:
         """Reports names of instances that the model does not have, and paths of `frozen` without weights. What is
         inside a block with code of its own, only a run knows."""
+        if not chosen:
+            return
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
         for name in chosen:
             if "." in name and setting != "frozen":

@@ -29,15 +29,16 @@ _LEVELS = (
 def spaced(code: Sequence[Token]) -> str:
     """Returns tokens on one line, without the last comma of a list."""
     text = ""
-    for index, token in enumerate(code):
+    for index, token in enumerate(map(str, code)):
         if token != "," or code[index + 1 : index + 2] not in ([")"], ["]"]):
             text += " " * (index > 0 and _has_space_before(code, index)) + token
     return text
 
 
 def _has_space_before(code: Sequence[Token], index: int) -> bool:
-    before, token = code[index - 1], code[index]
-    has_space = before.end_pos != token.start_pos
+    """Returns whether a space stands before a token."""
+    has_space = code[index - 1].end_pos != code[index].start_pos
+    before, token = str(code[index - 1]), str(code[index])  # tokens take long to compare
     if token in (",", ")", "]", ":", "..", "...") or before in ("(", "[", "..") or (before == "{" and token == "}"):
         return False
     if before == "-" and _is_prefix_minus(code, index - 1):
