@@ -49,6 +49,7 @@ class Statements:
             case tree.Assign(value=tree.CallExpression(arguments=None) as block) if self._is_let(
                 block.callee, statement, frame
             ):
+                # The body applies the name, so it is read as if `let` stood there: its uses get no further errors.
                 self._report(mistakes.block_without_let(block.span, statement.name, statement.span))
                 name, place = statement.name, statement.name_span
                 self._let(tree.Let(name=name, value=block, name_span=place, span=statement.span), frame)
@@ -86,6 +87,7 @@ class Statements:
                 self._loops.scan(statement, frame)
             case tree.ExpertsStatement():
                 self._loops.experts(statement, frame)
+            # Nobody knows what the lost text computes.
             case tree.Missing():
                 self._context.is_whole = False
             case tree.Unclear(body=body):
@@ -239,6 +241,7 @@ class _Elaborator:
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)
             is_first = self._context.declare(frame, parameter.name, parameter.span, name_mistakes.declared_twice)
+            # A name without a value: uses of an input whose type has a mistake get no further errors.
             frame.names[parameter.name] = None
             if kind is not None:
                 types.append(kind)

@@ -121,6 +121,7 @@ class Facts:
                 self._check_input(given.span, given.text)
         clauses: tuple[CostClause | Maps | RecordClause | Cut | tree.ActClause, ...]
         clauses = (*item.costs, *item.maps, *item.records, *item.cuts, *item.acts)
+        # Evaluated for its mistakes: a condition may name a static that does not exist.
         for clause in clauses:
             self._holds(clause.test)
 

@@ -63,6 +63,7 @@ class Loops:
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             # A name of the body that is read after the loop is meant to be a state.
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
+        # One step stands in for an unknown count, so that the body is checked.
         steps, emits = 1 if count is None else count, statement.target is not None
         operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
         if stack_path:
@@ -101,6 +102,7 @@ class Loops:
         if not isinstance(item, tree.Extern) or not may_be(item):
             self._report(mistake(by.span, item.name))
             return None
+        # A missing value has been reported where it is computed.
         inputs = [(value, place) for value, place in arguments if value is not None]
         if len(inputs) < len(arguments):
             return None
@@ -163,6 +165,7 @@ class Loops:
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
         emission, emits = self._emission(statement, inner), statement.target is not None
+        # A state keeps its type, so the value before the loop shows what the block reads.
         state = before if isinstance(before, Flow) and halted in states else None
         path = self._instance(
             statement.by, [(state, statement.state_span)], frame, mistakes.not_halting,

@@ -50,6 +50,7 @@ def settle(
 ) -> dict[str, Bound]:
     """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
+    # Half of its statics may be missing, so any mistake of the call could be a mistake of the signature.
     if not item.is_whole:
         return dict(settled)
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
@@ -69,6 +70,7 @@ def settle(
                 unset = {each.name for each in free} - {each.name for each in arguments}
                 name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
                 report(name_mistakes.static_without_name(argument.span, name))
+                # Set without a value, so that it is not reported as missing too.
                 if name is not None:
                     statics[name] = Bound(None, argument.span)
                 break

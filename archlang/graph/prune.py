@@ -45,6 +45,7 @@ def _needed_part(region: Region) -> Region:
     parts: dict[str, set[int]] = {}  # the needed results of nodes with several
     reversed_nodes: list[Node] = []
     remaining: dict[str, list[int]] = {}  # the results that a shrunken loop still has
+    # Backwards, each node comes after all that read it.
     for node in reversed(region.nodes):
         if isinstance(node.operation, Part):
             if node.id in needed:
@@ -88,6 +89,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
     layout, body = loop_layout(loop), loop.regions[0]
     emits = layout.states in used
     live = {index for index in used if index < layout.states}
+    # The halting block reads this state in every step, also if nothing else does.
     if isinstance(operation, Halting):
         live.add(operation.state)
     while True:  # a live state may read another state, which makes that live

@@ -282,6 +282,7 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
         found.append((("warmup", "steps", "schedule"), mistake))
+    # A setting that has no effect here may have one at another point of a sweep.
     for others, mistake in found:
         if not any(_may_change(recipe, name, paths) for name in others):
             recipe.report(mistake)
