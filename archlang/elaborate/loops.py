@@ -297,8 +297,7 @@ class Loops:
         frame: Frame,
         inner: Frame,
     ) -> list[Flow]:
-        """Makes each carried name an input of the body, and returns the values before the scan. A growing state has a
-        length of its own in the body."""
+        """Makes each carried name an input of the body, and returns the values before the scan."""
         initial: list[Flow] = []
         lengths: dict[str, Dim] = {}
         growing = {name: names[0] for names in together for name in names}
@@ -318,6 +317,7 @@ class Loops:
                 initial.append(value)
                 kind = value.type
                 if (one := growing.get(name)) is not None:
+                    # In the body, a growing state has a length of its own, shared by those that grow together.
                     first = frame.find(one)[1]
                     begins_alike = not isinstance(first, Flow) or first.type.lengths == kind.lengths
                     lengths[name] = lengths[one] if begins_alike and one in lengths else self._own_length(name)
@@ -396,8 +396,7 @@ class Loops:
         return inner, list(initial.values())
 
     def _emission(self, statement: tree.Loop, inner: Frame, part: Type | None = None) -> Flow | None:
-        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan or an expert
-        emits has the positions of a part."""
+        """Returns what a step of a loop emits; None if that is nothing, and after a mistake."""
         if inner.emitted is None:
             if statement.target is not None:
                 place, states = statement.target_span or statement.span, updated_names(statement.body)
@@ -407,6 +406,7 @@ class Loops:
         if result is None:
             return None
         if isinstance(statement, tree.ScanStatement | tree.ExpertsStatement):
+            # The emissions of all parts are put together, so each has the positions of its part.
             if part is not None and (result.type.name != part.name or result.type.lengths != part.lengths):
                 self._report(mistakes.emitted_off_axis(span, result.type, part))
                 return None

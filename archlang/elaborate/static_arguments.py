@@ -194,11 +194,10 @@ def static_value(
 
 
 def _absolute_path(name: str, path: Value, span: Span, file: ResolvedFile, report: Report) -> Value:
-    """Returns the absolute path of a file that a program names, if the program may read it. A path on the command line
-    may be anywhere."""
+    """Returns the absolute path of a file that a program names, if the program may read it."""
     if not isinstance(path, str) or not path:
         return path
-    if span.source.is_command_line:
+    if span.source.is_command_line:  # the user's own words, which may name any file
         return os.path.abspath(os.path.expanduser(path))
     keep_nothing()  # it depends on the links of the disk
     real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))

@@ -125,7 +125,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
 
 
 def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
-    """Gives parts of shrunken loops their new indices. A part of a node with one result becomes that node."""
+    """Gives parts of shrunken loops their new indices."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -134,7 +134,7 @@ def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
         places[node.id] = len(nodes)
         if isinstance(node.operation, Part) and (results := remaining.get(node.inputs[0])) is not None:
             loop = nodes[places[node.inputs[0]]]
-            if len(results) == 1:
+            if len(results) == 1:  # the loop itself is this value now
                 names[node.id] = loop.id
                 nodes[places[loop.id]] = replace(loop, name=loop.name or node.name)
                 continue
