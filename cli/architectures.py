@@ -241,7 +241,7 @@ def card(
     allow: arguments.Allow = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Print what an architecture costs, what it remembers, and what is proved that models like it can compute.
+    """Print the costs of an architecture, its memory, and the theorems that apply to models like it.
 
     Costs are polynomials in the length n of a sample. Bounds of transitions hold for all weights and inputs, and may be
     wider than what a model reaches. Each statement has its conditions and its source.

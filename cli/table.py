@@ -179,7 +179,7 @@ def _run(
     together: bool,
     engine: tuple[str, int | None, dict[str, str], int, int],
 ) -> int:
-    """Runs the unfinished points until `stop` is asked. Returns the exit code for those that failed."""
+    """Runs the unfinished points until `stop` is requested. Returns the exit code for those that failed."""
     from archlang.train.runs.engines import make_engine
     from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
@@ -267,7 +267,7 @@ def tune(
     prune: Annotated[
         str | None,
         typer.Option(
-            help="End trials early whose evaluations are worse than those of others: median or hyperband.",
+            help="Prune trials whose evaluations are worse than others': median or hyperband.",
             callback=matching("median|hyperband", "one of median, hyperband"),
         ),
     ] = None,

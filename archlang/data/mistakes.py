@@ -13,7 +13,7 @@ class DataError(ErrorWithRemedy):
 
 
 class MissingError(DataError):
-    """A file that is not at hand."""
+    """A missing file."""
 
 
 class DamagedError(DataError):

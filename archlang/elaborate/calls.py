@@ -330,6 +330,7 @@ class Calls:
         paired = _with_defaults(arguments, inputs)
         if len(paired) < len(inputs):
             return None
+        # Inputs with defaults are matched only if the written ones fit: else their mistakes repeat.
         fine = True
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:
@@ -345,6 +346,7 @@ class Calls:
         """Adds an instance to the model. Reports a `shared` instance that is used with other sizes than before, and
         returns False for it."""
         first = self._context.instances.get(instance.path)
+        # `table.vocab` reads the sizes of an instance, which its first call decides.
         if shared is not None:
             shared.features.update(instance.features)
         if first is None:

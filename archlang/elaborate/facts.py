@@ -121,6 +121,7 @@ class Facts:
                 self._check_input(given.span, given.text)
         clauses: tuple[CostClause | Maps | RecordClause | Cut | tree.ActClause, ...]
         clauses = (*item.costs, *item.maps, *item.records, *item.cuts, *item.acts)
+        # Evaluated for its mistakes: a condition may name a static that does not exist.
         for clause in clauses:
             self._holds(clause.test)
 
@@ -155,9 +156,9 @@ class Facts:
             self._report(mistakes.reads_unknown_input(span, name, self._item.name, self._inputs))
 
     def _total(self, quantity: str) -> Dim | None:
-        """The sum of the terms of a quantity, None if one is unknown or there are none. A pure block has no weights."""
+        """The sum of the terms of a quantity, None if one is unknown or there are none."""
         terms = [cost for cost in self._item.costs if cost.quantity == quantity]
-        if not terms:
+        if not terms:  # a pure block has no weights
             return Dim.of(0) if quantity == "parameters" and self._item.pure else None
         sizes: list[Dim] = []
         for term in terms:

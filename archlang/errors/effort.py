@@ -58,7 +58,7 @@ def unlimited() -> Iterator[None]:
 
 
 def is_check() -> bool:
-    """Whether a program is only checked: steps are counted, and nothing is made of its graphs."""
+    """Whether a program is only checked: steps are counted, and its graphs are discarded."""
     return not _current().needs_costs
 
 

@@ -107,7 +107,7 @@ def _suggested(diagnostic: Diagnostic, near: Sequence[str], facts: Mapping[str, 
 
 
 class Messages:
-    """The messages of a package by name, read when the first is asked for."""
+    """The messages of a package by name, read at the first access."""
 
     def __init__(self, package: str) -> None:
         self._package = package

@@ -45,6 +45,7 @@ def _needed_part(region: Region) -> Region:
     parts: dict[str, set[int]] = {}  # the needed results of nodes with several
     reversed_nodes: list[Node] = []
     remaining: dict[str, list[int]] = {}  # the results that a shrunken loop still has
+    # Backwards, each node comes after all that read it.
     for node in reversed(region.nodes):
         if isinstance(node.operation, Part):
             if node.id in needed:
@@ -88,6 +89,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
     layout, body = loop_layout(loop), loop.regions[0]
     emits = layout.states in used
     live = {index for index in used if index < layout.states}
+    # The halting block reads this state in every step, also if nothing else does.
     if isinstance(operation, Halting):
         live.add(operation.state)
     while True:  # a live state may read another state, which makes that live
@@ -123,7 +125,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
 
 
 def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
-    """Gives parts of shrunken loops their new indices. A part of a node with one result becomes that node."""
+    """Gives parts of shrunken loops their new indices."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -132,7 +134,7 @@ def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
         places[node.id] = len(nodes)
         if isinstance(node.operation, Part) and (results := remaining.get(node.inputs[0])) is not None:
             loop = nodes[places[node.inputs[0]]]
-            if len(results) == 1:
+            if len(results) == 1:  # the loop itself is this value now
                 names[node.id] = loop.id
                 nodes[places[loop.id]] = replace(loop, name=loop.name or node.name)
                 continue

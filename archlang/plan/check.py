@@ -88,6 +88,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
     ]
     signatures = [item.signature.span for item in resolved.program.items if isinstance(item, Definition | Extern)]
+    # With two definitions of a name, any later mistake may be about the wrong one.
     is_ambiguous = any(
         each.code == "E0204" or (each.code == "E0205" and any(span.contains(each.span) for span in signatures))
         for each in mistakes
@@ -226,6 +227,7 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog) -> Iterator[_Check]:
             yield _Check(declaration.item, resolved, _check_body, (declaration, report))
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
+    # What follows checks blocks again, with the sizes of recipes: their mistakes are not repeated.
     report.settle()
     items = resolved.program.all_items
     for item in items:

@@ -153,7 +153,8 @@ def find_misfit(
     task: Binding, model: Declaration, inputs: Sequence[Type], result: Type
 ) -> tuple[str, Span, Span] | None:
     """Returns the first reason why a model with these types of inputs and result does not fit a task, with its place in
-    each signature; None if it fits. A model with a static in place of a size of its task has another mistake."""
+    each signature; None if it fits."""
+    # `check_signature` reports a model with a static in place of a size of its task.
     if any(static.name in TASK_SIZES for static in model.item.signature.statics):
         return None
     item, signature = task.declaration.item, model.item.signature

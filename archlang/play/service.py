@@ -189,7 +189,7 @@ class Service:
         answer = hover(program.document, program.into(request.number("offset")))
         if answer is None:
             return {}
-        path = Path(program.document.path)  # in a folder that means nothing to the user
+        path = Path(program.document.path)  # in a temporary folder, unknown to the user
         return {**program.place(answer.span), "text": answer.text.replace(str(path), path.name)}
 
     def complete(self, request: Request) -> Facts:

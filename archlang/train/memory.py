@@ -146,7 +146,7 @@ def steps_together(plan: Plan, remat: Remat, length: int) -> int:
 
 def _kept(plan: Plan, costs: Summary) -> list[int]:
     """The activations of a sample where the outermost loops keep the states between groups of steps, and the insides of
-    one group at a time: by the number of steps of a group, from 1. Halting loops have groups of one step."""
+    one group at a time: by the number of steps of a group, from 1."""
     rest, inside_halting = costs.activations, 0
     loops: list[tuple[int, int, int]] = []  # the steps, the numbers of their states, and those inside a step
     for node in normalize(plan.graph).region.nodes:
@@ -160,7 +160,7 @@ def _kept(plan: Plan, costs: Summary) -> list[int]:
             cost.activations // steps,
         )
         rest -= cost.activations
-        if isinstance(node.operation, Halting):
+        if isinstance(node.operation, Halting):  # whose groups have one step
             rest, inside_halting = rest + steps * states, max(inside_halting, inside)
         else:
             loops.append((steps, states, inside))

@@ -83,6 +83,7 @@ def decode(
     check_fields(name, program.inputs, values)
     if not tokens.shape[1]:
         raise mistakes.empty_begin(name, program.fields[target])
+    # `target_of` accepts only a field of tokens, which has a vocabulary.
     vocabulary = program.inputs[target].vocabulary
     assert vocabulary is not None
     for argument, value in (("end", end), ("limit", limit)):
@@ -92,6 +93,7 @@ def decode(
         raise mistakes.not_a_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
         answer_lengths = sample_lengths(name, "answer_lengths", answer_lengths, tokens)
+        # One step more than the longest answer shows whether the model writes its end.
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         if limit < 0:
@@ -107,6 +109,7 @@ def decode(
             if cache
             else _FullModel(module, values, target, checked_lengths)
         ).extend
+        # Answers of given lengths are written in full: an end that the model chooses early does not stop them.
         last = None if answer_lengths is not None else end
         choices, logits = [], []
         for choice, scores in _written(step, tokens, steps, last, choose or _likeliest):

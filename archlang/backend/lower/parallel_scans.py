@@ -57,6 +57,7 @@ def _body_with_all_matrices(
 ) -> tuple[fx.Graph, Mapping[str, Node]]:
     try:
         return _ScanBody(scan, context, False).write()
+    # The reason to report is that of the first try; this was its fallback.
     except NotParallel:
         raise reason from None
 
@@ -120,6 +121,7 @@ class _ScanBody:
 
         Raises:
             NotParallel: a state is not affine, or something reads a matrix otherwise than by products."""
+        # A state may read another one of the same position, which must be solved before: retry until none advances.
         waiting = list(range(len(self._states)))
         while waiting:
             for index in waiting:
@@ -434,6 +436,7 @@ class _ScanBody:
             self._require_known(node, right)
             factor = self._algebra.combination(operator.truediv, ONE, self._coefficient(right))
             return self._algebra.product(self._form(left), factor)
+        # Multiplication commutes: put the known factor on the left.
         if isinstance(left, fx.Node) and not self._is_known(left):
             left, right = right, left
         self._require_known(node, left)

@@ -93,7 +93,7 @@ def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tupl
     return o.to(dtype), last.to(dtype)
 
 
-# torch.compile would trace the steps of every number of chunks anew.
+# torch.compile would retrace the steps for every number of chunks.
 _untraced = torch.compiler.disable(_of_samples)  # type: ignore[no-untyped-call]  # torch's own
 
 

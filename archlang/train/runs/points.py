@@ -146,8 +146,7 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
 
 
 def _run_on_devices(point: Point, stop: Stop) -> PointResult:
-    """Runs a point in a process for each of its devices on this machine. If a process dies or has an error, the others
-    are killed: they would wait for it."""
+    """Runs a point in a process for each of its devices on this machine."""
     context = multiprocessing.get_context("spawn")
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
@@ -182,6 +181,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
                     if results[rank].error:
                         return results[rank]
     finally:
+        # After the death or the error of one process, the others would wait for it.
         for process in processes:
             process.kill()
             process.join()
@@ -203,8 +203,8 @@ def _run_rank(
     rank: int, point: Point, environment: Mapping[str, str], threads: int, stopping: Event, sender: Connection
 ) -> None:
     """Runs a point as one of its processes, as `torchrun` starts them; `rank` counts those of this machine. It stops
-    when its parent says so or has ended: signals of a cluster reach the parent, too."""
-    for number in SIGNALS:
+    when its parent says so or has ended."""
+    for number in SIGNALS:  # of a cluster, which reach the parent, too
         signal.signal(number, signal.SIG_IGN)
     ranks = {
         "RANK": int(environment["GROUP_RANK"]) * point.devices + rank, "WORLD_SIZE": point.nodes * point.devices,
