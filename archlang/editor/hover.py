@@ -124,11 +124,11 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
     """Returns the type of each value that a statement binds, to show after its name, in the blocks between two
     offsets."""
     end = len(document.text) if end is None else end
-    hints: dict[int, str] = {}
+    names, hints = DocumentNames(document), dict[int, str]()
     for item in document.program.items:
         if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
             types = document.types_of(item)
-            for place in DocumentNames(document).within(item):
+            for place in names.within(item):
                 kind = types.get((place.span.start, place.span.end))
                 if kind is not None and place.symbol.kind == "value" and place.symbol.span == place.span:
                     hints[place.span.end] = f": {kind}"

@@ -104,8 +104,17 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 
     def content_of(self, item: Item) -> Hashable:
-        """What the check of an item depends on: its text, those of the items of its file that it may name, directly or
-        not, and those of the files that the file uses; None if an item cannot be read as a whole."""
+        """What the check of an item of this file depends on: its text, those of the items that it may name, directly or
+        not, and those of the files that this file uses; None if an item cannot be read as a whole."""
+        if id(item) not in self._contents:
+            self._contents[id(item)] = self._new_content(item)
+        return self._contents[id(item)]
+
+    @cached_property
+    def _contents(self) -> dict[int, Hashable]:
+        return {}
+
+    def _new_content(self, item: Item) -> Hashable:
         reached, ids = [item], {id(item)}
         for user in reached:
             if not user.is_whole:

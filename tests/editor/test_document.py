@@ -8,6 +8,9 @@ import pytest
 
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
+from archlang.editor.hover import hints
+from archlang.editor.outline import folds
+from archlang.editor.semantic_tokens import semantic_tokens
 from archlang.elaborate.context import Observe
 from archlang.errors import Report, Source
 from archlang.errors.effort import Memo, forget
@@ -171,17 +174,18 @@ def _changed(text: str, dice: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_changed_text_has_the_tree_and_the_diagnostics_of_a_new_one(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_text_has_the_tree_and_the_answers_of_a_new_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     text = original = "".join(dice.choices(_PROGRAMS[:-40], k=2))
     for _ in range(3):
         document = Document("p.arch", text)
-        assert document.diagnostics is not None
+        answers = document.diagnostics, document.formatted, semantic_tokens(document), folds(document), hints(document)
         with monkeypatch.context() as context:
             context.setattr("archlang.errors.effort._known", Memo[object]())
-            assert document.diagnostics == check_text(text, "p.arch")
+            new = Document("p.arch", text)
+            assert answers == (
+                check_text(text, "p.arch"), new.formatted, semantic_tokens(new), folds(new), hints(new)
+            )  # fmt: skip
         assert astuple(document.program) == astuple(parse_tolerantly(document.source)[0])
         text = _changed(text if dice.random() < 0.5 else original, dice)
 
