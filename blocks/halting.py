@@ -52,7 +52,6 @@ class _Halt(HaltingBlock):
     per_position = True
 
     def _pool(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b ... d"]:
-        """Returns the state that a probability is computed from."""
         raise NotImplementedError
 
     def _halt(
@@ -66,8 +65,7 @@ class _Halt(HaltingBlock):
         # 0.999 rounds to 1 in half precision.
         return torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
 
-    def _beside(self, values: Float[Tensor, "b ..."]) -> Float[Tensor, "b _n 1"]:
-        """Returns values of positions or samples in a shape that broadcasts over states."""
+    def _broadcast_over_states(self, values: Float[Tensor, "b ..."]) -> Float[Tensor, "b _n 1"]:
         return values[..., None] if self.per_position else values[:, None, None]
 
     def regime(self, total: int, limit: int) -> int:
@@ -103,7 +101,7 @@ class _Halt(HaltingBlock):
         halt = self._halt(tally.state, state, mask)
         alpha = tally.rest * halt
         spent = tally.spent + alpha
-        weighted = tally.weighted + self._beside(alpha) * tally.state
+        weighted = tally.weighted + self._broadcast_over_states(alpha) * tally.state
         if self.ponder == "code":
             charged = tally.charged + step * alpha
             cost = charged + step * (1 - spent)
@@ -111,7 +109,7 @@ class _Halt(HaltingBlock):
             charged = cost = tally.charged + (step - 1) * alpha
         accepted = tally.live & (spent < self.threshold)
         moved = accepted[..., None] if self.per_position else accepted[:, None, None]
-        mixture = (self._beside(1 - spent) * state + weighted).to(state.dtype)
+        mixture = (self._broadcast_over_states(1 - spent) * state + weighted).to(state.dtype)
         cost = torch.where(accepted, cost, tally.cost)
         live = accepted
         if tally.room is not None:
@@ -343,7 +341,6 @@ class BernoulliHalt(Weightless, HaltingBlock):
         )
 
     def _continues(self, chance: Float[Tensor, " b"], unhalted: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-        """Returns which samples take another step."""
         if self.training or self.evaluation == "never":
             return torch.ones_like(chance, dtype=torch.bool)
         if self.evaluation == "median":

@@ -46,7 +46,7 @@ def play(
         typer.Option("--build", metavar="FOLDER", help="Write the page to a folder for any file server instead."),
     ] = None,
 ) -> None:
-    """Serve a page in which one writes programs: errors, the picture and the costs are shown as one types.
+    """Serve a page for writing programs, which shows errors, the picture and the costs while you type.
 
     Only this machine can reach it, with the address that is printed. Nothing is downloaded. Ctrl-C ends it. With
     `--build`, write a static folder in which the compiler runs in the browser; npm fetches Pyodide for it once.

@@ -23,7 +23,7 @@ def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
     """Sets the loops of a program on the module of its model and on the steps of its stacks.
 
     Raises:
-        BuildError: the block that should halt a loop is none that halts."""
+        BuildError: the block that should halt a loop is not a halting block."""
     _attach(architecture, program.code, program.graph)
 
 

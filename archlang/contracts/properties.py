@@ -132,7 +132,6 @@ def _one_thread() -> Iterator[None]:
 
 
 def _verdict(block: str, title: str, test: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
-    """Returns the first mistake of all cases; skipped if every case skips the property."""
     reasons = []
     for subject in subjects:
         try:

@@ -53,22 +53,21 @@ class Silent(DownloadWatcher):
 
 
 def fetch(file: OfficialFile, watcher: DownloadWatcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
-    """Fetches a published file unless it is at hand and intact. Returns its path and its digest.
+    """Fetches a published file unless it is present and intact. Returns its path and its digest.
 
     Raises:
         DataError: the file cannot be fetched, has the wrong digest, or the disk is full."""
     watcher = watcher or Silent()
     place = store.folder() / file.dataset / file.stored
-    arrived = _intact(file)
+    arrived = _intact_file(file)
     if arrived is None:
         with _locked(place, watcher):
             # Another process may have been first.
-            arrived = _intact(file) or _download(file, place, watcher, sleep)
+            arrived = _intact_file(file) or _download(file, place, watcher, sleep)
     return arrived
 
 
-def _intact(file: OfficialFile) -> Arrived | None:
-    """Returns the path and the digest of an intact file; None if it is missing or damaged."""
+def _intact_file(file: OfficialFile) -> Arrived | None:
     try:
         return store.verify(file, anew=False)
     except mistakes.DataError:

@@ -175,7 +175,7 @@ class _DefinitionPlace:
                 yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
                 yield from blocks(self.document)
             case NameKind.STATICS:
-                yield from (Completion(word, "word") for word in self._compared())
+                yield from (Completion(word, "word") for word in self._compared_words())
                 yield from self._symbols("static", *(("size",) if kind in _NUMERIC else ()), kinds=_FITTING.get(kind))
                 if kind == "block":
                     yield from self._symbols("instance")
@@ -259,8 +259,7 @@ class _DefinitionPlace:
                 kind = types.get((symbol.span.start, symbol.span.end))
                 yield Completion(symbol.name, symbol.kind, str(kind) if kind is not None else symbol.kind)
 
-    def _compared(self) -> tuple[str, ...]:
-        """Returns the words that a static can be with which the place compares it."""
+    def _compared_words(self) -> tuple[str, ...]:
         item = item_around(self.document, self.offset)
         static = self._compared_static
         return allowed_values(item, static) if static and isinstance(item, Definition | Extern) else ()

@@ -40,7 +40,7 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
     if calls:
         node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
         yield from _costs_of_call(node, graph, words)
-        yield from _dependence(node, _horizons(graph))
+        yield from _dependence(node, _horizons_by_input(graph))
 
 
 def value_details(document: Document, symbol: Meaning) -> Iterator[str]:
@@ -56,7 +56,7 @@ def value_details(document: Document, symbol: Meaning) -> Iterator[str]:
         start = node.span.start
         is_first = node.name == name and _BINDER.fullmatch(document.text, end, start) is not None
         if is_first or update.search(document.text, max(end, start - _LONGEST_UPDATE - len(name)), start):
-            horizons_in = horizons_in or _horizons(graph)
+            horizons_in = horizons_in or _horizons_by_input(graph)
             by_line.setdefault(node.span.line, list(_dependence(node, horizons_in)))
     if len({tuple(parts) for parts in by_line.values()}) == 1:
         yield from next(iter(by_line.values()))
@@ -78,7 +78,7 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     counts = [(summary.unique, "parameters", summary.unknown), (summary.flops, "FLOPs", summary.uncounted)]
     yield from _sentence([f"{count:,} {noun}" for count, noun, unknown in counts if count and not unknown], words)
     result = graph.region.results[0]
-    yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
+    yield from _depends({name: values.get(result) for name, values in _horizons_by_input(graph).items()})
 
 
 def static_details(symbol: Meaning, item: Item | None) -> Iterator[str]:
@@ -113,8 +113,7 @@ def _sentence(counts: list[str], words: str) -> Iterator[str]:
         yield f"{' and '.join(counts)} for {LENGTH} positions" + (f", {words}" if words else "")
 
 
-def _horizons(graph: Graph) -> dict[str, Mapping[str, Horizon]]:
-    """Returns the horizon of each value in each input, by the name of the input."""
+def _horizons_by_input(graph: Graph) -> dict[str, Mapping[str, Horizon]]:
     return {value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs}
 
 

@@ -40,26 +40,28 @@ def hover(document: Document, offset: int) -> Hover | None:
     symbol, kind = place.symbol, _type_at(document, place.span)
     if symbol.item is not None:
         is_call = kind is not None
-        details = _listed(call_details(document, place.span) if is_call else item_details(document, symbol.item))
+        details = _markdown_list(call_details(document, place.span) if is_call else item_details(document, symbol.item))
         text = f"{describe(symbol.item)}{details}"
         if is_call:
             text = f"```arch\n{place.span.text}(…): {kind}\n```{details}\n\n{describe(symbol.item)}"
     elif symbol.kind == "instance":
-        text = _instance(document, symbol)
+        text = _instance_and_block(document, symbol)
         if kind is not None:
-            text = f"```arch\n{symbol.name}(…): {kind}\n```{_listed(call_details(document, place.span))}\n\n{text}"
+            text = (
+                f"```arch\n{symbol.name}(…): {kind}\n```{_markdown_list(call_details(document, place.span))}\n\n{text}"
+            )
     elif symbol.kind == "value" or kind is not None:
         shown = f"{symbol.name}: {kind}" if kind is not None else f"value {symbol.name}"
-        text = f"```arch\n{shown}\n```{_listed(value_details(document, symbol))}"
+        text = f"```arch\n{shown}\n```{_markdown_list(value_details(document, symbol))}"
     elif symbol.kind == "file":
         text = f"`{symbol.span.source.path}`"
     elif symbol.kind == "alias":
-        text = _alias(document, symbol)
+        text = _use_line_of_alias(document, symbol)
     else:
         text = f"```arch\n{_declaration(symbol)}\n```\n\n{symbol.kind}"
         if symbol.static is not None:
             item = _item_around(document, offset)
-            text += _about_static(item, symbol) + _listed(static_details(symbol, item))
+            text += _about_static(item, symbol) + _markdown_list(static_details(symbol, item))
     return Hover(place.span, text)
 
 
@@ -70,7 +72,6 @@ def _item_around(document: Document, offset: int) -> Item | None:
 
 
 def _about_static(item: Item | None, symbol: Meaning) -> str:
-    """Returns the first sentence about a static in the documentation of its item, or of the training settings."""
     settings = library.training_settings()
     for documented in (item, settings) if isinstance(item, Extern) and item.word == "optimizer" else (item,):
         lines = () if documented is None else documented.documentation
@@ -81,8 +82,7 @@ def _about_static(item: Item | None, symbol: Meaning) -> str:
     return ""
 
 
-def _alias(document: Document, symbol: Meaning) -> str:
-    """Returns the `use` line that gives an alias, and the file that it names."""
+def _use_line_of_alias(document: Document, symbol: Meaning) -> str:
     uses = (item for item in document.program.items if isinstance(item, Use) and item.alias_span == symbol.span)
     use = next(uses, None)
     if use is None:
@@ -92,8 +92,7 @@ def _alias(document: Document, symbol: Meaning) -> str:
     return f"```arch\nuse {use.path_span.text} as {symbol.name}\n```\n\nalias{file}"
 
 
-def _listed(details: Iterable[str]) -> str:
-    """Returns sentences as a list in Markdown, after an empty line; empty if there are none."""
+def _markdown_list(details: Iterable[str]) -> str:
     lines = [f"- {detail}." for detail in details]
     return "\n\n" + "\n".join(lines) if lines else ""
 
@@ -107,8 +106,7 @@ def describe(item: Item) -> str:
     return "\n\n".join(lines)
 
 
-def _instance(document: Document, symbol: Meaning) -> str:
-    """Returns the definition of an instance, and the description of its block."""
+def _instance_and_block(document: Document, symbol: Meaning) -> str:
     let = _let(document, symbol)
     if let is None:
         return f"```arch\nlet {symbol.name}\n```\n\ninstance"
@@ -126,11 +124,11 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
     """Returns the type of each value that a statement binds, to show after its name, in the blocks between two
     offsets."""
     end = len(document.text) if end is None else end
-    hints: dict[int, str] = {}
+    names, hints = DocumentNames(document), dict[int, str]()
     for item in document.program.items:
         if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
             types = document.types_of(item)
-            for place in DocumentNames(document).within(item):
+            for place in names.within(item):
                 kind = types.get((place.span.start, place.span.end))
                 if kind is not None and place.symbol.kind == "value" and place.symbol.span == place.span:
                     hints[place.span.end] = f": {kind}"
@@ -138,7 +136,6 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
 
 
 def _type_at(document: Document, span: Span) -> Type | None:
-    """Returns the type of a value that is named at a span, or of the call whose block is named there."""
     item = next((item for item in document.program.items if item.span.contains(span)), None)
     types = document.types_of(item)
     exact = types.get((span.start, span.end))
@@ -171,12 +168,11 @@ def paragraphs(documentation: Iterable[str]) -> Iterator[str]:
             fence = "`" * max(2, *map(len, ["", *_FENCE.findall(text)])) + "`"
             yield f"{fence}{language}\n{text}\n{fence}"
         elif text:
-            yield "".join(part if place % 2 else _plain(part) for place, part in enumerate(_CODE.split(text)))
+            yield "".join(part if place % 2 else _without_markup(part) for place, part in enumerate(_CODE.split(text)))
             language = "arch" if text.endswith(_EXAMPLE) else "text"
 
 
-def _plain(text: str) -> str:
-    """Returns the Markdown of a text without markup."""
+def _without_markup(text: str) -> str:
     escaped = _SIGN.sub(lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", text)
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 

@@ -179,7 +179,6 @@ def _is_of_task(document: Document, symbol: Meaning) -> bool:
 
 
 def _python_use(document: Document, symbol: Meaning) -> str | None:
-    """Returns how the class of an `extern` uses a name; None if it does not."""
     declaration = next((each for each in _declarations(document) if each.item.span.contains(symbol.span)), None)
     if declaration is None or not isinstance(declaration.item, Extern):
         return None

@@ -356,7 +356,7 @@ def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str
 
 
 def _path(uri: str) -> str:
-    """Returns the path of a file, or a path for a document that is none. It is one that a file may have."""
+    """Returns the path of a file; for a document without a file, a path that a file may have."""
     with suppress(ValueError):  # `file://[` is no URI
         if path := uris.to_fs_path(uri):
             return _possible(path)

@@ -1,12 +1,14 @@
 """The names of a program: what each means, and where that is defined."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
@@ -37,7 +39,7 @@ class Meaning:
 
     @property
     def is_of_library(self) -> bool:
-        return Path(self.span.source.path).is_relative_to(library.PACKAGE)
+        return library.has(self.span.source.path)
 
 
 @dataclass(frozen=True)
@@ -57,26 +59,30 @@ class DocumentNames:
     @cached_property
     def occurrences(self) -> tuple[Occurrence, ...]:
         """Every place that names a symbol, in order."""
-        if self.document not in _occurrences:
-            reader = _OccurrenceReader(self.document)
-            reader.read(self.document.program.items)
-            by_place = {
-                (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
-                for each in reader.occurrences
-            }
-            _occurrences[self.document] = tuple(sorted(by_place.values(), key=lambda each: each.span.start))
-        return _occurrences[self.document]
+        of_items = chain.from_iterable(map(self.within, self.document.program.items))
+        return tuple(sorted(of_items, key=lambda each: each.span.start))
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
-        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
+        items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
+        of_items = chain.from_iterable(map(self.within, items))
+        places = [place for place in of_items if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
-    def within(self, item: tree.Definition | tree.Extern) -> list[Occurrence]:
-        """Returns the places of a block, a model or an `extern` that name a symbol, in order."""
-        reader = _OccurrenceReader(self.document)
-        reader.read([item])
-        return sorted(reader.occurrences, key=lambda each: each.span.start)
+    def within(self, item: tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table) -> Sequence[Occurrence]:
+        """Returns the places of an item that name a symbol, in order."""
+        of_items = _occurrences.setdefault(self.document, {})
+        if id(item) not in of_items:
+            by_place = {
+                (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
+                for each in self._reader.occurrences_of(item)
+            }
+            of_items[id(item)] = sorted(by_place.values(), key=lambda each: each.span.start)
+        return of_items[id(item)]
+
+    @cached_property
+    def _reader(self) -> _OccurrenceReader:
+        return _OccurrenceReader(self.document)
 
     def of(self, symbol: Meaning) -> tuple[Span, ...]:
         """Returns the places of the document that name a symbol, its definition included."""
@@ -85,7 +91,8 @@ class DocumentNames:
         return tuple(place.span for place in places if place.symbol.key == key)
 
 
-_occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDictionary()
+# Of each item, by its id.
+_occurrences: WeakKeyDictionary[Document, dict[int, Sequence[Occurrence]]] = WeakKeyDictionary()
 
 Scope = MutableMapping[str, Meaning]
 Item = tree.Definition | tree.Extern
@@ -98,38 +105,44 @@ class _OccurrenceReader:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._resolved = document.resolved
-        self.occurrences: list[Occurrence] = []
+        self._occurrences: list[Occurrence] = []
         self._chosen: dict[tuple[int, str], Choices] = {}
         self._blocks: dict[Meaning, Item] = {}  # those of the instances
         self._losses: Scope = ChainMap()  # those of the item that is read
-        self._recipes: dict[str, Meaning] = {}
-        self._tables: dict[str, Meaning] = {}
-        self._aliases: dict[str, Meaning] = {}
 
-    def read(self, items: Iterable[tree.Use | Item | tree.Recipe | tree.Table]) -> None:
-        """Collects the occurrences in some items of the document."""
-        for item in self._document.program.items:
-            if isinstance(item, tree.Recipe):
-                self._recipes.setdefault(item.name, Meaning("recipe", item.name, item.name_span))
-            elif isinstance(item, tree.Table):
-                self._tables.setdefault(item.name, Meaning("table", item.name, item.name_span))
-            elif isinstance(item, tree.Use) and item.alias and item.alias_span:
-                self._aliases.setdefault(item.alias, Meaning("alias", item.alias, item.alias_span))
-        for item in items:
-            match item:
-                case tree.Use():
-                    self._use(item)
-                case tree.Definition() | tree.Extern():
-                    self._item(item)
-                case tree.Recipe():
-                    self._recipe(item)
-                case tree.Table():
-                    self._table(item)
+    def occurrences_of(self, item: tree.Use | Item | tree.Recipe | tree.Table) -> Sequence[Occurrence]:
+        """Returns the occurrences in an item of the document."""
+        self._occurrences = []
+        match item:
+            case tree.Use():
+                self._use(item)
+            case tree.Definition() | tree.Extern():
+                self._item(item)
+            case tree.Recipe():
+                self._recipe(item)
+            case tree.Table():
+                self._table(item)
+        return self._occurrences
+
+    @cached_property
+    def _recipes(self) -> Scope:
+        recipes = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Recipe))
+        return {item.name: Meaning("recipe", item.name, item.name_span) for item in recipes}
+
+    @cached_property
+    def _tables(self) -> Scope:
+        tables = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Table))
+        return {item.name: Meaning("table", item.name, item.name_span) for item in tables}
+
+    @cached_property
+    def _aliases(self) -> Scope:
+        uses = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Use))
+        return {use.alias: Meaning("alias", use.alias, use.alias_span) for use in uses if use.alias and use.alias_span}
 
     # Scopes
 
     def _add(self, span: Span, symbol: Meaning) -> None:
-        self.occurrences.append(Occurrence(span, symbol))
+        self._occurrences.append(Occurrence(span, symbol))
 
     def _define(
         self, kind: str, name: str, span: Span, scope: Scope, static: tree.StaticParameter | None = None

@@ -310,6 +310,7 @@ class Binding:
     def _written_size(
         self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
     ) -> Dim | None:
+        # `sum` adds the features of all values that a variadic input takes.
         if isinstance(written, tree.CallExpression) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.total(features)
             if total.is_unwieldy:

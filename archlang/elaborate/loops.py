@@ -63,11 +63,12 @@ class Loops:
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             # A name of the body that is read after the loop is meant to be a state.
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
+        # One step stands in for an unknown count, so that the body is checked.
         steps, emits = 1 if count is None else count, statement.target is not None
         operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
         if stack_path:
             operation = operations.Stack(steps, stack_path, emits)
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if states and len(initial) == len(states) and values is not None:
             types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
@@ -101,6 +102,7 @@ class Loops:
         if not isinstance(item, tree.Extern) or not may_be(item):
             self._report(mistake(by.span, item.name))
             return None
+        # A missing value has been reported where it is computed.
         inputs = [(value, place) for value, place in arguments if value is not None]
         if len(inputs) < len(arguments):
             return None
@@ -122,7 +124,6 @@ class Loops:
         frame: Frame,
         least: int = 0,
     ) -> int | None:
-        """Returns the number of steps of a loop, at least one if it emits; None if it is unknown."""
         count = self._count(statement.count, word, frame, least)
         if statement.target is not None and count == 0:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target, word))
@@ -164,12 +165,13 @@ class Loops:
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
         emission, emits = self._emission(statement, inner), statement.target is not None
+        # A state keeps its type, so the value before the loop shows what the block reads.
         state = before if isinstance(before, Flow) and halted in states else None
         path = self._instance(
             statement.by, [(state, statement.state_span)], frame, mistakes.not_halting,
             may_be=gives_probabilities, is_result=lambda kind: kind.name in ("prob", "probs"),
         )  # fmt: skip
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if len(initial) == len(states) and halted in states and path is not None and values is not None:
             steps, index = 1 if limit is None else limit, tuple(states).index(halted)
@@ -214,7 +216,7 @@ class Loops:
         if statement.truncated is not None:
             gradient_steps = self._count(statement.truncated, "truncated", frame, least=1)
         emits = statement.target is not None
-        values = _results(inner, carried, self._emission(statement, inner, part), emits)
+        values = _states_and_emission(inner, carried, self._emission(statement, inner, part), emits)
         flows: tuple[Flow, ...] | None = None
         if parts is not None and len(initial) == len(carried) and values is not None:
             chunk = part.lengths[0] if part is not None and part.lengths else None
@@ -295,8 +297,7 @@ class Loops:
         frame: Frame,
         inner: Frame,
     ) -> list[Flow]:
-        """Makes each carried name an input of the body, and returns the values before the scan. A growing state has a
-        length of its own in the body."""
+        """Makes each carried name an input of the body, and returns the values before the scan."""
         initial: list[Flow] = []
         lengths: dict[str, Dim] = {}
         growing = {name: names[0] for names in together for name in names}
@@ -316,6 +317,7 @@ class Loops:
                 initial.append(value)
                 kind = value.type
                 if (one := growing.get(name)) is not None:
+                    # In the body, a growing state has a length of its own, shared by those that grow together.
                     first = frame.find(one)[1]
                     begins_alike = not isinstance(first, Flow) or first.type.lengths == kind.lengths
                     lengths[name] = lengths[one] if begins_alike and one in lengths else self._own_length(name)
@@ -394,8 +396,7 @@ class Loops:
         return inner, list(initial.values())
 
     def _emission(self, statement: tree.Loop, inner: Frame, part: Type | None = None) -> Flow | None:
-        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan or an expert
-        emits has the positions of a part."""
+        """Returns what a step of a loop emits; None if that is nothing, and after a mistake."""
         if inner.emitted is None:
             if statement.target is not None:
                 place, states = statement.target_span or statement.span, updated_names(statement.body)
@@ -405,6 +406,7 @@ class Loops:
         if result is None:
             return None
         if isinstance(statement, tree.ScanStatement | tree.ExpertsStatement):
+            # The emissions of all parts are put together, so each has the positions of its part.
             if part is not None and (result.type.name != part.name or result.type.lengths != part.lengths):
                 self._report(mistakes.emitted_off_axis(span, result.type, part))
                 return None
@@ -460,8 +462,7 @@ class Loops:
                 self._context.observe(span, frame.names[statement.target])
 
 
-def _results(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
-    """Returns the values of a loop's states after a step, then what the step emits; None after a mistake."""
+def _states_and_emission(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
     values = [*(inner.names.get(name) for name in states), *([emission] if emits else ())]
     flows = [value for value in values if isinstance(value, Flow)]
     return flows if len(flows) == len(values) else None

@@ -128,7 +128,7 @@ _LENGTH_REMEDY = {
     "kept": _KEEP_LENGTH,
     "carried": "write `carry {} growing` if it grows in each step; otherwise " + _KEEP_LENGTH,
     "growing": "update it outside of this loop: a growing state grows in its own scan, not in a loop within",
-    "of scan": "bind this value to a new name with `=`: the scan sets `{}` anew in each step",
+    "of scan": "bind this value to a new name with `=`: the scan rebinds `{}` in each step",
 }
 
 

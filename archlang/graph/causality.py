@@ -407,7 +407,7 @@ class _HorizonAnalysis:
     ) -> tuple[list[Horizon], list[Horizon]]:
         """Returns the least horizons that cover the states before a loop and after each of its steps, and the results
         of the last step, which begin with its states."""
-        # What a loop around repeats only grows, so the loop goes on from where it was: else the steps of nested loops
+        # What a loop around repeats only grows, so the loop continues from there: else the steps of nested loops
         # multiply.
         before = self._states.get(node.id, states)
         states = [new.join(old, depth) for new, old in zip(states, before, strict=True)]

@@ -270,11 +270,13 @@ class _TransitionAnalysis:
 
     def _call(self, node: Node, acts: Sequence[Act], arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
         by_word = {act.word: act for act in acts}
-        if moves := _of_acts(acts, [_ANY if isinstance(value, _StateValue) else value for value in arguments]):
+        if moves := _transition_by_acts(
+            acts, [_ANY if isinstance(value, _StateValue) else value for value in arguments]
+        ):
             self.moves[node.id] = [replace(moves, node=node.id)]
         known = [value for value in arguments if isinstance(value, _Known)]
         if len(known) == len(arguments):
-            return _of_known(node, by_word, known, types)
+            return _known_result(node, by_word, known, types)
         if moves is not None or by_word.keys().isdisjoint(_LINEAR):
             return _other(arguments, "other" if moves is None else "unknown")
         forms = [value for value in arguments if isinstance(value, _StateValue)]
@@ -361,8 +363,9 @@ def _exponential(number: float) -> float:
     return inf if number > 700 else exp(number)
 
 
-def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]) -> _Known:
-    """Returns what is known of the result of a block whose arguments depend on no state."""
+def _known_result(
+    node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]
+) -> _Known:
     fixed = all(value.fixed for value in arguments)
     value = arguments[0] if arguments else _Known(fixed=True)
     low, high = min([0.0, *(v.low for v in arguments)]), max([0.0, *(v.high for v in arguments)])
@@ -409,8 +412,7 @@ def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], 
     return _Known(low, high, fixed, choice="choice" in acts)
 
 
-def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | None:
-    """Returns the transition of a block that carries a state itself."""
+def _transition_by_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | None:
     chain: list[_Factor] = []
     for act in acts:
         values = [arguments[index] for index in act.inputs]
@@ -436,7 +438,6 @@ def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | N
 
 
 def _transition(value: _Value) -> Transition:
-    """Returns the transition that a state's next value says."""
     if isinstance(value, _Known):
         return Transition("none", 0, 0, is_real=True, fixed=True)
     if value.kind not in ("chained", "scaled"):

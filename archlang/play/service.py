@@ -164,7 +164,7 @@ class Service:
         shown = [*parts(program.document)]
         if not shown:
             return {"choices": [], "reason": "The program has no model and no block yet."}
-        chosen = next((each for each in shown if each.name == name), None) or _first_drawn(program.document, shown)
+        chosen = next((each for each in shown if each.name == name), None) or _first_with_graph(program.document, shown)
         facts: Facts = {"choices": [each.name for each in shown], "shown": chosen.name}
         graph = graph_of(program.document, chosen)
         if isinstance(graph, str):
@@ -189,7 +189,7 @@ class Service:
         answer = hover(program.document, program.into(request.number("offset")))
         if answer is None:
             return {}
-        path = Path(program.document.path)  # in a folder that means nothing to the user
+        path = Path(program.document.path)  # in a temporary folder, unknown to the user
         return {**program.place(answer.span), "text": answer.text.replace(str(path), path.name)}
 
     def complete(self, request: Request) -> Facts:
@@ -261,8 +261,7 @@ class Service:
         return None if isinstance(graph, str) else graph
 
 
-def _first_drawn(document: Document, shown: Sequence[GraphItem]) -> GraphItem:
-    """Returns the first part that has a graph: a block with a required static has none."""
+def _first_with_graph(document: Document, shown: Sequence[GraphItem]) -> GraphItem:
     return next((each for each in shown if not isinstance(graph_of(document, each), str)), shown[0])
 
 

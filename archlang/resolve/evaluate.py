@@ -130,7 +130,6 @@ class Evaluator:
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
 
     def _attribute(self, name: tree.Name, bound: values.Bound) -> values.Value:
-        """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
         owner = bound.value
         if isinstance(owner, values.Unknown) or owner is None:
             return values.Unknown("int") if owner else None
@@ -317,7 +316,6 @@ class Evaluator:
 
 
 def _is_within(value: values.Value, interval: Interval) -> bool | values.Unknown:
-    """Returns whether an integer, every integer of a range, or every item of a list is in an interval."""
     match value:
         case Dim():
             number = value.constant

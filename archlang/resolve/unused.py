@@ -108,7 +108,6 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def _emits(body: tree.Body | None) -> bool:
-    """Returns whether the steps of a loop emit a value; inner loops have results of their own."""
     for statement in () if body is None else body.statements:
         if isinstance(statement, tree.Emit) or (
             isinstance(statement, tree.If) and (_emits(statement.then) or _emits(statement.otherwise))

@@ -116,12 +116,11 @@ def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
 
 
 def _parse_sound(source: Source, code: list[Token]) -> list[Syntax] | None:
-    """Returns the items of tokens; None if the tokens have a mistake."""
     from lark import UnexpectedToken
 
     builder = TreeBuilder(source)
     stack = ParserStack(builder)
-    if _too_deep(source, code):
+    if _deepest_bracket(source, code):
         return None
     try:
         for token in code:
@@ -133,12 +132,11 @@ def _parse_sound(source: Source, code: list[Token]) -> list[Syntax] | None:
 
 
 def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Syntax], Iterable[Diagnostic]]:
-    """Returns the nodes of one item of a text, and its mistakes."""
     sound = _parse_sound(source, code)
     if sound is not None:
         return sound, ()
     found: list[Diagnostic] = []
-    deep, nodes = _too_deep(source, code), list[Syntax]()
+    deep, nodes = _deepest_bracket(source, code), list[Syntax]()
     if deep is None:
         builder = TreeBuilder(source)
         recovery = Recovery(source, code, builder)
@@ -152,8 +150,7 @@ def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Syntax], It
     return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
-def _too_deep(source: Source, code: list[Token]) -> Span | None:
-    """Returns the place of a bracket that is nested too deep; None if there is none."""
+def _deepest_bracket(source: Source, code: list[Token]) -> Span | None:
     depth = 0
     for token in code:
         depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
@@ -179,7 +176,7 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | N
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]
-    if (deep := too_deep([node]) or _too_deep(source, value)) is not None:
+    if (deep := too_deep([node]) or _deepest_bracket(source, value)) is not None:
         return None, mistakes.nested_too_deep(deep, DEEPEST)
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
     return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

@@ -135,7 +135,7 @@ class _Formatter:
             following.append(following[-1] if token.type == "COMMENT" else token)
         for index, token in enumerate(self._tokens):
             code = following[-1 - index]  # the token, or the first after a comment
-            begins = code is None or self._begins(code)
+            begins = code is None or self._begins_line(code)
             if token.type == "COMMENT" and begins:
                 is_beside = bool(self._line) and self._tokens[index - 1].line == token.line
                 self._flush(token if is_beside else None)
@@ -152,13 +152,11 @@ class _Formatter:
         self._flush()
         return self._rows
 
-    def _begins(self, token: Token) -> bool:
-        """Returns whether a token begins a line."""
+    def _begins_line(self, token: Token) -> bool:
         place = token.start_pos or 0
         return place >= self._inline_end and (token == "}" or place in self._starts)
 
     def _is_inline(self, body: Sequence[Token]) -> bool:
-        """Returns whether a body stays on the line of its header."""
         start, end = body[0].start_pos or 0, body[-1].end_pos or 0
         has_comments = bisect_left(self._comments, start) < bisect_left(self._comments, end)
         if has_comments or "{" in body[1:] or sum(token.start_pos in self._starts for token in body) > 1:

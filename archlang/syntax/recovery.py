@@ -172,7 +172,6 @@ class Recovery(Feed):
             self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, last)
 
     def _with_else(self, tokens: list[Token]) -> list[Token]:
-        """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""
         from lark import Token
 
         first, is_chained = tokens[0], tokens[0] in FOREIGN_ELSE
@@ -219,7 +218,6 @@ class Recovery(Feed):
 
 
 def _is_else(unit: TokenGroup) -> bool:
-    """Returns whether a unit is the branch of an `if`, whose word may be foreign or misspelt."""
     if not unit.tokens or unit.opener is None:
         return not unit.tokens and not unit.opener
     first = unit.tokens[0]

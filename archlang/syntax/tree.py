@@ -1,4 +1,4 @@
-"""The tree of a program and its documentation. Nodes are frozen, have a span, and are equal but for layout."""
+"""The tree of a program and its documentation. Nodes are frozen, have a span, and are equal except for layout."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class _Layout:
                 around = self._open[-1].body if self._open else 1
                 if token in ("}", "else") or line <= (around or line) or _begins_line_of_body(self._tokens, index):
                     statement = line
-            if _ends_header(self._tokens, index):
+            if _colon_ends_header(self._tokens, index):
                 self._odd.append(OddBrace(token))
                 self._open.append(_Open(token, line))
                 self._balanced.append(_empty("LBRACE", token, is_written=True))
@@ -186,14 +186,13 @@ class _Layout:
             self._close_missing(token)
         if begins_line and (not self._open or self._open[-1].indent != line) and self._open_missing(line):
             self._balanced.append(token)
-        elif self._open and not self._goes_on(index, self._open[-1].indent):
+        elif self._open and not self._continues_after_brace(index, self._open[-1].indent):
             self._open.pop()
             self._balanced.append(token)
         else:
             self._odd.append(OddBrace(token))
 
-    def _goes_on(self, index: int, indent: int) -> bool:
-        """Returns whether the body that is `indent`ed goes on after a `}`."""
+    def _continues_after_brace(self, index: int, indent: int) -> bool:
         line, brace = self._tokens[index].line, self._open[-1].brace
         if brace.line == line:
             return False
@@ -235,8 +234,7 @@ def _begins_line_of_body(tokens: list[Token], index: int) -> bool:
     )
 
 
-def _ends_header(tokens: list[Token], index: int) -> bool:
-    """Returns whether a `:` ends a header on its line, and the next line is indented deeper."""
+def _colon_ends_header(tokens: list[Token], index: int) -> bool:
     if tokens[index] != ":" or index + 1 == len(tokens) or tokens[index + 1].line == tokens[index].line:
         return False
     line = [*takewhile(lambda token: token.line == tokens[index].line, reversed(tokens[:index]))]
@@ -246,7 +244,6 @@ def _ends_header(tokens: list[Token], index: int) -> bool:
 
 
 def _begins_branch(tokens: list[Token], index: int) -> bool:
-    """Returns whether an `else` is none of a value."""
     line = (token for token in tokens[index + 1 :] if token.line != tokens[index].line or token == "{")
     return next(line, None) == "{" and (tokens[index + 1 : index + 2] in (["{"], ["if"]))
 
@@ -262,7 +259,7 @@ def cut(tokens: list[Token]) -> tuple[list[TokenGroup], list[OddBrace]]:
     """Returns the units of an item, of which the first is its header, and the braces without the other one."""
     odd: list[OddBrace] = []
     is_balanced = 2 * len(closers(tokens, ("LBRACE",))) == sum(token in ("{", "}") for token in tokens)
-    if not is_balanced or any(_ends_header(tokens, index) for index in range(len(tokens))):
+    if not is_balanced or any(_colon_ends_header(tokens, index) for index in range(len(tokens))):
         tokens, odd = _Layout(tokens).balance()
     return _Cutter(tokens).read(), odd
 
@@ -312,7 +309,7 @@ class _Cutter:
         indent = self._tokens[self._place].column or 0
         while self._place < end:
             place, token = self._place, self._tokens[self._place]
-            if current and self._begins(place, current, parens, is_recipe, indent):
+            if current and self._begins_unit(place, current, parens, is_recipe, indent):
                 units.append(TokenGroup(current))
                 current, parens = [], []
             if token.type == "LBRACE" and not is_recipe:
@@ -328,8 +325,7 @@ class _Cutter:
             self._place += 1
         return [*units, TokenGroup(current)] if current else units
 
-    def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
-        """Returns whether a token begins a unit after the tokens of the current one."""
+    def _begins_unit(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
         token, before = self._tokens[place], self._tokens[place - 1]
         following = self._tokens[place + 1] if place + 1 < len(self._tokens) else None
         begins_line, column = before.line != token.line, token.column or 0

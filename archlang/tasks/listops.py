@@ -194,7 +194,7 @@ class ListOps(ShippedTask):
             return held_out[split](seed)
         if self.source == "original":
             return self._from_pool(split, seed)
-        return self._published(self._lists(split))
+        return self._published_lists(self._lists(split))
 
     def _split(self, trees: listops_trees.Trees, lengths: Integers, arguments: Integers) -> Split:
         groups = {"depth": trees.depths, "length": lengths, "arguments": arguments}
@@ -246,7 +246,6 @@ class ListOps(ShippedTask):
             forest = listops_trees.graft(rng, forest.select(~high), branching)
 
     def _fitting(self, forest: listops_trees.Forest, room: Integers, search: Drawing) -> listops_trees.Trees:
-        """Returns the new trees of the forest, at most `room[depth]` of each depth."""
         # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = listops_trees.evaluate(forest)
@@ -267,7 +266,7 @@ class ListOps(ShippedTask):
         while search.missing:
             forest = listops_trees.grow(rng, _BATCH, branching)
             forest = forest.select(forest.sizes <= branching.limit)
-            trees = _written(forest)
+            trees = _trees(forest)
             parts.append(trees.select(search.pick(fingerprints(trees.x))))
         trees = listops_trees.join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
@@ -289,8 +288,7 @@ class ListOps(ShippedTask):
             return [each for each in lists[VALID_LINES:] if len(each.tokens) <= self.max_length]
         return lists[:VALID_LINES] if split == "valid" else lists
 
-    def _published(self, lists: list[PublishedList]) -> Split:
-        """Returns the lists of a published file. Their `depth` is the depth of their nesting."""
+    def _published_lists(self, lists: list[PublishedList]) -> Split:
         facts = np.asarray([(each.value, each.depth, each.arguments) for each in lists], dtype=np.int64).reshape(-1, 3)
         trees = listops_trees.Trees(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
         return self._split(trees, trees.x.lengths // 100 * 100, facts[:, 2])
@@ -336,7 +334,7 @@ class ListOps(ShippedTask):
         parts: list[listops_trees.Trees] = []
         search = Drawing(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
         while search.missing:
-            batch = _written(trees())
+            batch = _trees(trees())
             parts.append(batch.select(search.pick(fingerprints(batch.x))))
         return listops_trees.join_expressions(parts)
 
@@ -349,12 +347,12 @@ class ListOps(ShippedTask):
 
     def _beyond(self, seed: int) -> Split:
         """Returns the test trees of Long Range Arena for the other sources: its file, if the source is `files` and the
-        file is at hand, or else trees that are drawn. Each of these has an operator with more arguments than the trees
+        file is present, or else drawn trees. Each of these has an operator with more arguments than the trees
         of train, valid, iid and test have, so none of them is among those."""
         if self.source == "files" and _has_arena():
             lines = store.lines(*ARENA)
             next(lines, None)  # a header
-            return self._published(list(published_files.parse_each(*ARENA, lines, _read_of_arena, first=2)))
+            return self._published_lists(list(published_files.parse_each(*ARENA, lines, _read_of_arena, first=2)))
         rng = RandomStream("listops lra", "beyond", seed)
         return self._trees_of_arena(
             rng, self.test_size or LRA_SIZES["test"], LRA_SHARE, "test_size", self.arguments + 1
@@ -380,5 +378,5 @@ class ListOps(ShippedTask):
         )
 
 
-def _written(forest: listops_trees.Forest) -> listops_trees.Trees:
+def _trees(forest: listops_trees.Forest) -> listops_trees.Trees:
     return listops_trees.Trees(listops_trees.write(forest), *listops_trees.evaluate(forest))

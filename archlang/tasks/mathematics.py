@@ -94,7 +94,7 @@ class Mathematics(PairTask):
             questions, difficulties = self._drawn(split, seed)
         else:
             questions, difficulties = self._tested(split, seed), np.zeros(0, dtype=np.int64)
-        digits = np.asarray([_digits(text) for text, _ in questions], dtype=np.int64)
+        digits = np.asarray([_most_digits(text) for text, _ in questions], dtype=np.int64)
         groups = {"digits": digits, **({"difficulty": difficulties} if len(difficulties) else {})}
         source, target = (_encoded([question[side] for question in questions]) for side in (0, 1))
         return self.pairs(source, target, groups)
@@ -199,9 +199,13 @@ class _QuestionStream(ScalarStream):
         first = max(1.0, digits * self.real())
         p, q = self.number(first), self.number(max(1.0, digits - first))
         if self.below(2):
-            return SUMS[self.below(len(SUMS))].format(_written(p), _written(q)), _written(_EXACT.add(p, q))
+            return SUMS[self.below(len(SUMS))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+                _EXACT.add(p, q)
+            )
         wordings = (*SUBTRACTIONS, *DIFFERENCES) if p >= q else SUBTRACTIONS
-        return wordings[self.below(len(wordings))].format(_written(p), _written(q)), _written(_EXACT.subtract(p, q))
+        return wordings[self.below(len(wordings))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+            _EXACT.subtract(p, q)
+        )
 
     def place_value(self, digits: float) -> Question:
         """Returns a question about one digit of a number with about this number of digits."""
@@ -232,7 +236,6 @@ _POWERS = _powers()
 
 
 def _power_of_ten(exponent: float) -> int:
-    """Returns 10 to a power, rounded up."""
     integer = int(exponent)
     place = (exponent - integer) * _STEPS
     step = int(place)
@@ -241,7 +244,7 @@ def _power_of_ten(exponent: float) -> int:
     return -(-scaled // 2**40)
 
 
-def _written(number: Decimal) -> str:
+def _decimal_text(number: Decimal) -> str:
     """Returns a number as text without an exponent and without trailing zeros after its point."""
     text = format(number, "f")
     if "." in text:
@@ -277,8 +280,7 @@ def _checked(line: str) -> str:
     return text
 
 
-def _digits(text: str) -> int:
-    """Returns the largest number of digits of a number in a question."""
+def _most_digits(text: str) -> int:
     most = digits = 0
     for character in text:
         if character.isdigit():

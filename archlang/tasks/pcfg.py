@@ -75,23 +75,22 @@ def evaluate(expression: Sequence[str]) -> Words:
 
     Raises:
         ValueError: the expression is malformed."""
-    value, stop = _value(tuple(expression), 0)
+    value, stop = _value_and_end(tuple(expression), 0)
     if stop != len(expression):
         raise ValueError(f"unexpected {' '.join(expression[stop:])} after {' '.join(expression[:stop])}")
     return value
 
 
-def _value(words: Words, start: int) -> tuple[Words, int]:
-    """Returns the value of the expression that begins at `start`, and the index after it."""
+def _value_and_end(words: Words, start: int) -> tuple[Words, int]:
     word = words[start] if start < len(words) else ""
     if word in UNARY:
-        value, stop = _value(words, start + 1)
+        value, stop = _value_and_end(words, start + 1)
         return UNARY[word](value), stop
     if word in BINARY:
-        first, comma = _value(words, start + 1)
+        first, comma = _value_and_end(words, start + 1)
         if words[comma : comma + 1] != (COMMA,):
             raise ValueError(f"{word} has no second argument in {' '.join(words)}")
-        second, stop = _value(words, comma + 1)
+        second, stop = _value_and_end(words, comma + 1)
         return BINARY[word](first, second), stop
     stop = start
     while stop < len(words) and words[stop] != COMMA and words[stop] not in UNARY and words[stop] not in BINARY:
@@ -206,6 +205,5 @@ def _count_functions(expression: Words) -> int:
 
 
 def _held_out_pair(expression: Words) -> int:
-    """Returns the number of the first held-out pair in an expression, counted from 1; 0 if it has none."""
     neighbours = set(pairwise(expression))
     return next((number for number, pair in enumerate(PAIRS, 1) if pair in neighbours), 0)

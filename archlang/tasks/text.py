@@ -119,7 +119,7 @@ class Text(FileLanguageModel):
 
     def _texts(self, most: int) -> Iterator[str]:
         """Yields documents of train, of about so many bytes. Their tokens must be bytes."""
-        corpus, chosen = self._rows("train")
+        corpus, chosen = self._corpus_and_rows("train")
         documents = corpus.columns[0]
         starts, lengths = documents.offsets[:-1][chosen], documents.lengths[chosen]
         if corpus.source.is_one_text:
@@ -207,7 +207,7 @@ class Text(FileLanguageModel):
             return super()._find_facts()
         words = Counter[str]()
         for part in self.parts:
-            corpus, chosen = part._rows("train")
+            corpus, chosen = part._corpus_and_rows("train")
             counts = corpus.counts((0,), chosen)
             words.update({corpus.text(word): int(counts[word]) for word in np.flatnonzero(counts)})
         return {"words": most_frequent(words, self.words)}
@@ -233,11 +233,10 @@ class Text(FileLanguageModel):
             return np.ones(len(corpus.splits), dtype=np.bool_)
         # By ranks, so that a few documents have a split of each kind; equal ones have the same.
         ranks = np.searchsorted(np.sort(corpus.places), corpus.places)
-        first, last = self._part(split, len(ranks))
+        first, last = self._bounds_of_split(split, len(ranks))
         return np.asarray((ranks >= first) & (ranks < last))
 
-    def _part(self, split: str, count: int) -> tuple[int, int]:
-        """Returns where a split begins and ends among so many documents or windows."""
+    def _bounds_of_split(self, split: str, count: int) -> tuple[int, int]:
         valid, test = (max(round(share * count), int(share > 0)) for share in self._shares.values())
         ends = [0, count - valid - test, count - test, count]
         return ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
@@ -262,7 +261,7 @@ class Text(FileLanguageModel):
         if own_file or not source.is_one_text:
             yield from super().pieces(split, seed)
             return
-        first, last = self._part(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
+        first, last = self._bounds_of_split(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
         for items in super().pieces(split, seed):
             yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
             first, last = first - len(items), last - len(items)

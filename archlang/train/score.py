@@ -27,7 +27,7 @@ _MOST_JOINT = 500
 
 
 class Interrupted(Exception):
-    """An evaluation ended early because the run is asked to stop."""
+    """An evaluation ended early because a stop was requested."""
 
 
 @dataclass(frozen=True, eq=False)

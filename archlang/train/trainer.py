@@ -60,7 +60,7 @@ _SECONDS_UNSAVED = 60.0
 
 
 class Watcher:
-    """Is told how a run goes, and shows nothing of it; its subclasses do."""
+    """Receives the progress of a run. Subclasses show it."""
 
     def working(self, message: str) -> AbstractContextManager[object]:
         """Inside, the run prepares or evaluates something."""

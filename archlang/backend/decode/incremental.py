@@ -229,6 +229,7 @@ class _Walk:
         results.update(zip(region.inputs, values, strict=False))
         for step in region.steps:
             name = step.name
+            # It depends on no position of the field, so its first value stays right.
             if name in fixed:
                 results[step.node] = fixed[name]
                 continue
@@ -274,7 +275,7 @@ class _Walk:
         if node.target is operator.getitem:
             return _one_of_several
         if node.name in code.groups:
-            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_index))
+            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_result_index))
             return partial(self._rows, node.name, code.groups[node.name], owner, results)
         if node.op in ("call_function", "call_method"):
             return partial(self._function, node)
@@ -324,6 +325,7 @@ class _Walk:
     ) -> list[Value]:
         """Computes the new rows of a group of maps; all rows if later positions change any."""
         joint, seen, data = operands.growth(), region_cache.seen, []
+        # Only then do earlier rows keep their values.
         is_new = joint is not Dependence.FIXED and set(results) == {Dependence.NEW}
         for index, (value, part) in enumerate(zip(operands.arguments, group.slices, strict=True)):
             if not (is_new and part.rows):
@@ -348,6 +350,7 @@ class _Walk:
         joint = operands.growth()
         if joint is Dependence.FIXED:
             return Value(Dependence.FIXED, module(*data, **keywords))
+        # The cache was filled in one regime, such as without a mask below some length; another one restarts.
         if hasattr(module, "regime"):
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
         if site.growth is Dependence.FULL or site.grows or joint is Dependence.FULL:
@@ -366,6 +369,7 @@ class _Walk:
             result = module.extend(cache, *data, **keywords)
             cache.start = region_cache.total
             return Value(Dependence.NEW, result)
+        # The block is causal, and does not say how it extends: compute all positions and keep the new ones.
         data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
         return Value(Dependence.NEW, module(*data, **mask_data)[:, region_cache.seen :])
 
@@ -455,6 +459,7 @@ class _Walk:
         full = [loop_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
         states = full[:count]
         tally = block.start(states[halted], None)
+        # It halts whole samples, so new positions change when earlier ones halt.
         if tally.live.dim() == 1:
             return None
         if hasattr(block, "regime"):
@@ -479,6 +484,7 @@ class _Walk:
                 if index != halted:
                     accepted = broadcast_mask(tally.accepted, results[index].dim(), has_positions=True)
                     states[index] = torch.where(accepted, results[index], states[index])
+            # `live` waits for the device, so the last step does not ask.
             if step + 1 < runtime.limit and not tally.live.any():
                 break
         states[halted] = tally.mixture
@@ -512,6 +518,7 @@ class _Walk:
                 if result.growth is not Dependence.NEW:
                     return None
                 emitted.append(result.data)
+            # A chunk with a successor is full: its states are final, and its caches are no longer read.
             if index + 1 == len(before) and index + 1 < len(parts):
                 moved = runtime.body(runtime.owner, chunk, *others, *before[index], *captured)
                 before.append(moved[:carried])
@@ -580,8 +587,7 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.
     return products
 
 
-def _index(part: fx.Node) -> int:
-    """Returns which of several results a value is."""
+def _result_index(part: fx.Node) -> int:
     index = part.args[1]
     assert isinstance(index, int)
     return index

@@ -129,11 +129,12 @@ def batch_source(inputs: Sequence[Input]) -> Input | None:
 
 def _with_sources(region: Region) -> Region:
     source = batch_source(region.inputs)
-    return replace(region, nodes=tuple(_with_source(node, source) if node.regions else node for node in region.nodes))
+    return replace(
+        region, nodes=tuple(_with_captured_source(node, source) if node.regions else node for node in region.nodes)
+    )
 
 
-def _with_source(node: Node, source: Input | None) -> Node:
-    """Returns a loop whose body captures the source, if it has no tensor of its own."""
+def _with_captured_source(node: Node, source: Input | None) -> Node:
     (body,) = node.regions
     if source is not None and batch_source(body.inputs) is None:
         captured = Input(f"{node.id}.batch", source.type, source.name)

@@ -120,8 +120,8 @@ def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member], obstacles: dict
         while outside := {node: reader for node in inner if (reader := _obstacle(node, inner, members)) is not None}:
             obstacles.update((node.name, reader.name) for node, reader in outside.items())
             inner -= outside.keys()
-        groups = _joined(inner, members)
-        shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
+        groups = _connected_groups(inner, members)
+        shared = {map_ for group in groups for map_ in _cyclic_maps(graph, group)}
         if not shared:
             yield from groups
             return
@@ -143,8 +143,7 @@ def _obstacle(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Nod
     return None if node.users else node
 
 
-def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
-    """Returns the groups of maps that are computed from one another or read together."""
+def _connected_groups(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
     group_of: dict[fx.Node, _Group] = {}
     for node in members:  # in the order of the graph
         sources = [source for source in node.all_input_nodes if source in inner]
@@ -159,7 +158,7 @@ def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> l
     return [*{id(group): group for group in group_of.values()}.values()]
 
 
-def _in_circles(graph: fx.Graph, group: _Group) -> set[fx.Node]:
+def _cyclic_maps(graph: fx.Graph, group: _Group) -> set[fx.Node]:
     """Returns the maps of a group that several of its nodes read, if a result of it, or another value that depends on
     it, is an argument of it: the results need all rows."""
     own, after = group.nodes(), set(group.results)
@@ -321,10 +320,9 @@ class _GroupBody:
         length = name.removeprefix("mask_")
         if length == member.instance.lengths[0]:
             return self._take(value, AxisSlice(1, None))
-        return self._take(value, AxisSlice(None, 1 if self._length(member, length) in self._limited else None))
+        return self._take(value, AxisSlice(None, 1 if self._length_in_call(member, length) in self._limited else None))
 
     def _take(self, value: fx.Node, part: AxisSlice) -> fx.Node:
-        """Returns the argument of the body that has a part of a value."""
         if (value, part) not in self._taken:
             name = f"{value.name}_rows" if part.rows is not None else value.name
             self._taken[value, part] = self.graph.create_node("placeholder", name, (), {}, name)
@@ -332,8 +330,7 @@ class _GroupBody:
             self.slices.append(part)
         return self._taken[value, part]
 
-    def _length(self, member: _Member, name: str) -> Dim | None:
-        """Returns the length that a name of a signature has in a call."""
+    def _length_in_call(self, member: _Member, name: str) -> Dim | None:
         assert member.instance is not None
         for axes, argument in zip(member.instance.axes, member.node.args, strict=False):
             kind = self._kind(argument)
@@ -350,7 +347,6 @@ class _GroupBody:
     # Causality
 
     def _limited_lengths(self) -> frozenset[Dim]:
-        """Returns the lengths of whose positions row i reads only those up to i."""
         kinds = [self._kind(argument) for node in self._group.nodes() for argument in node.args]
         lengths = {length for kind in kinds if kind is not None for length in kind.lengths[:2]}
         return frozenset(length for length in lengths if not self._sees_later(length))

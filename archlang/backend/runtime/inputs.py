@@ -199,7 +199,6 @@ def sample_lengths(
 
 
 def _integer_tensor(value: object) -> Tensor | None:
-    """Returns a tensor of integers, or a list of integers as a tensor; None for another value."""
     if isinstance(value, Tensor):
         return None if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool else value
     if not isinstance(value, Sequence) or isinstance(value, str) or any(isinstance(item, bool) for item in value):

@@ -221,14 +221,13 @@ class _RecordedLoop(ObservedLoop):
         return results
 
     def _record_halting(self, tally: HaltingState) -> None:
-        """Records a step. The tally of a user's own block may have no `spent`, the probability of having halted."""
         node, runtime = self.loop.node, self.runtime
         assert isinstance(runtime, HaltingLoop)
         assert isinstance(node.operation, operations.Halting)
         path = node.operation.instance
         lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
         self.record.add("running", path, tally.accepted, lengths)
-        spent = getattr(tally, "spent", None)
+        spent = getattr(tally, "spent", None)  # the probability of having halted, if the block keeps it
         if isinstance(spent, Tensor):
             before = torch.zeros_like(spent) if self._halted is None else self._halted
             self.record.add("halting", path, spent - before, lengths)

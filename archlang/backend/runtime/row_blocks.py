@@ -77,7 +77,7 @@ class _Cut(torch.autograd.Function):
     def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None]:
         if of_part is not None:
             if rest is None:
-                rest = _zeros(ctx.shape, of_part)
+                rest = _zeros_in_order_of(ctx.shape, of_part)
             elif torch.is_grad_enabled():  # a second derivative needs it
                 rest = rest.clone()
             ctx.part.part(rest, ctx.taken).add_(of_part)
@@ -134,8 +134,7 @@ def kernel(sample: Tensor) -> Callable[..., Tensor] | None:
     return _compiled() if sample.is_cuda and not torch.cuda.is_current_stream_capturing() else None
 
 
-def _zeros(shape: torch.Size, like: Tensor) -> Tensor:
-    """Returns zeros whose axes have the order in memory of those of another tensor."""
+def _zeros_in_order_of(shape: torch.Size, like: Tensor) -> Tensor:
     order = sorted(range(len(shape)), key=like.stride, reverse=True)
     return like.new_zeros([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(shape))])
 

@@ -96,7 +96,6 @@ class ScanLoop(Loop):
         real: Bool[Tensor, " b"] | None,
         part: Sequence[Any],
     ) -> tuple[list[Tensor], list[Bool[Tensor, "b _m"] | None]]:
-        """Returns the carried states after a part, and the masks of the growing ones."""
         new_states, new_masks = list(results[: self.carried]), list(masks)
         growing = {state.index for state in self.growing}
         if real is not None:

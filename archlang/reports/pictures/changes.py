@@ -14,7 +14,7 @@ from archlang.reports.pictures.box import Box
 
 def describe_changes(before: Graph, after: Graph) -> tuple[str, ...]:
     """Returns a line for each change: blocks added or removed, loops, depths, statics, values that are computed in
-    another way, and parameters. No line: the graphs are equal but for names."""
+    another way, and parameters. No line: the graphs are equal except for names."""
     changes = (
         *_blocks(before, after), *_loops(before, after), *_statics(before, after), *changed_values(before, after)
     )  # fmt: skip
@@ -90,7 +90,7 @@ def changed_values(before: Graph, after: Graph) -> Iterator[str]:
 
 
 def is_same(before: Graph, after: Graph) -> bool:
-    """Returns whether two graphs are equal but for the names of their values."""
+    """Returns whether two graphs are equal except for the names of their values."""
     return _facts(before) == _facts(after)
 
 

@@ -146,7 +146,6 @@ def _subgraph(box: Box, ids: Mapping[str, str], indent: str) -> Iterator[str]:
 
 
 def _mermaid_label(box: Box) -> str:
-    """Returns the quoted text of a box. Characters that could be markup are written as entities."""
     return '"' + "<br/>".join("".join(map(_escaped, line)) for line in label_text(box)) + '"'
 
 

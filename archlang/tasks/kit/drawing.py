@@ -174,12 +174,11 @@ def _mix(words: Fingerprints) -> Fingerprints:
 
 def shared_rows(split: Split, others: Split) -> int:
     """Returns how many items of a split are also items of another, as a model reads them."""
-    known, prints = np.sort(_of_items(others)), _of_items(split)
+    known, prints = np.sort(_fingerprints_of_items(others)), _fingerprints_of_items(split)
     return int((np.searchsorted(known, prints, "right") > np.searchsorted(known, prints)).sum())
 
 
-def _of_items(split: Split) -> Fingerprints:
-    """Returns the fingerprints of the inputs of each item, from some items at a time."""
+def _fingerprints_of_items(split: Split) -> Fingerprints:
     prints = np.zeros(len(split), dtype=np.uint64)
     for start in range(0, len(split), _ITEMS):
         for field in split.inputs.values():

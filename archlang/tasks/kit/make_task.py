@@ -38,7 +38,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     except BaseException as error:  # whatever the class does
         if is_signal(error) or is_out_of_memory(error):
             raise
-        raise mistakes.constructor_fails(name, python, error) from error
+        raise mistakes.constructor_fails(python, name, error) from error
     missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
         raise mistakes.incomplete(python, name, missing)

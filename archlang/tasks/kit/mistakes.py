@@ -201,6 +201,7 @@ def damaged_line(dataset: str, member: str, number: int, text: str) -> TaskError
     return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
 
 
-def constructor_fails(task: str, python: str, error: BaseException) -> TaskError:
-    message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
-    return TaskError(message, "correct the class, or the statics of its signature")
+constructor_fails = TaskError.wording(
+    "the class `{python}` of the task `{task}` fails: {error.__class__.__name__}: {error}",
+    "correct the class, or the statics of its signature",
+)

@@ -251,7 +251,8 @@ class RunFolder:
         return False
 
     def _require_same_run(self, plan: Plan, precision: str) -> None:
-        """Compares settings and graphs. The program's text may differ, as in a comment or an unrelated recipe."""
+        """Refuses a run with other settings or another graph."""
+        # The texts of the programs may differ, as in a comment or an unrelated recipe.
         old, new = (
             reading.read_record(self.folder, schemas.RUN, schemas.RunRecord),
             schemas.RunRecord.of(plan, precision),

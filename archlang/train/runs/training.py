@@ -218,8 +218,8 @@ def require_memory(
 
 @contextmanager
 def _threads_of(folder: Path) -> Iterator[None]:
-    """Computes with as many threads as the run of a folder had, if there are as many cores: more threads add in another
-    order. A table gives its workers fewer threads than a single run."""
+    """Computes with as many threads as the run of a folder had, if there are as many cores."""
+    # Other numbers of threads add in another order, and a table gives its workers fewer than a single run has.
     before, recorded = torch.get_num_threads(), recorded_threads(folder)
     if recorded is not None and 1 <= recorded <= (os.cpu_count() or 1):
         torch.set_num_threads(recorded)
