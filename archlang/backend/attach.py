@@ -11,6 +11,7 @@ from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.bound import bound
 from archlang.backend.runtime.experts import Experts
+from archlang.backend.runtime.gradients import Gradient
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, computed_again, resolve
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
@@ -41,7 +42,7 @@ def _unwrapped(step: nn.Module) -> Step:
     return next(part for part in step.modules() if isinstance(part, Step))
 
 
-def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan | Experts:
+def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan | Experts | Gradient:
     node = loop.node
     split = None
     if loop.split is not None:
@@ -61,6 +62,8 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
             return Stack(**common, states=loop_layout(node).states, emits=emits, path=path)
         case operations.Experts(path=path):
             return Experts(**common, path=relative_path(path, loop.scope))
+        case operations.Gradient():
+            return Gradient(**common)
         case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
             scan = PositionScan if takes_positions(node) else ChunkScan
             growing = [

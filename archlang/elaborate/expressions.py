@@ -1,9 +1,12 @@
 """Expressions that flow: names, numbers, arithmetic, pipes and calls."""
 
+from collections.abc import Sequence
+
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame
+from archlang.elaborate.gradients import gradient, is_gradient
 from archlang.elaborate.region_builder import Flow
 from archlang.errors import Span
 from archlang.graph.graph import NUMBER
@@ -55,12 +58,12 @@ class Expressions:
                 return None
             case tree.Call(callee=callee, statics=statics, arguments=arguments):
                 values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
-                return self._calls.apply(callee, statics, values, expression.span, frame)
+                return self._applied(callee, statics, values, expression.span, frame)
             case tree.Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
                 call = stage if isinstance(stage, tree.Call) else tree.Call(callee=stage, span=stage.span)
                 rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
-                result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
+                result = self._applied(call.callee, call.statics, [first, *rest], stage.span, frame)
                 self._context.observe(stage.span, result)
                 return result
             case tree.Unary(operator="-", operand=operand):
@@ -85,6 +88,18 @@ class Expressions:
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
+
+    def _applied(
+        self,
+        callee: tree.Name,
+        statics: Sequence[tree.StaticArgument],
+        values: Sequence[tuple[Flow | None, Span]],
+        span: Span,
+        frame: Frame,
+    ) -> Flow | None:
+        if is_gradient(callee, frame):
+            return gradient(statics, values, span, self._report)
+        return self._calls.apply(callee, statics, values, span, frame)
 
     def _name(self, name: tree.Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)

@@ -43,6 +43,7 @@ _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses w
         operations.Halting,
         operations.Scan,
         operations.Experts,
+        operations.Gradient,
     )
 } | {"charge": operations.Loss}  # graphs of earlier versions
 

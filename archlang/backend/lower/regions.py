@@ -393,6 +393,8 @@ class _Writer:
         keywords = {}
         if halts:
             keywords["mask"] = self._mask(*length_facts.halted_lengths(node) or [None])
+        elif isinstance(node.operation, operations.Gradient):
+            keywords["mask"] = self._mask(*length_facts.loss_lengths(node) or [None])
         elif isinstance(node.operation, operations.Scan | operations.Experts) and takes_positions(node):
             keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras

@@ -59,6 +59,7 @@ _CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
     Name(f"{_RUNTIME}.stacking", "in_any_model"): lambda call: call.args[0],
     Name(f"{_RUNTIME}.stacking", "is_stacked"): lambda _: ast.Constant(False),
     Name(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
+    Name(f"{_RUNTIME}.stacking", "is_transformed"): lambda _: ast.Constant(False),
     Name(f"{_RUNTIME}.stacking", "is_plain"): lambda _: ast.Constant(False),
     Name("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
     Name(f"{_RUNTIME}.stacking", "is_large_on_cpu"): lambda _: ast.Constant(False),
