@@ -5,6 +5,7 @@ import pytest
 from archlang.errors import Source
 from archlang.graph.graph import Node
 from archlang.graph.operations import Call, Gradient, Halting, Literal, Loss, Scan
+from archlang.graph.text import parse_graph, print_graph
 from archlang.graph.verifier import verify
 from archlang.plan.check import check_text
 from archlang.syntax.parser import parse
@@ -17,6 +18,7 @@ MODEL = "model m[d = 4](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x) {} 
 def gradients(body: str) -> list[Node]:
     graph = graph_of(MODEL.format(body))
     verify(graph)
+    assert parse_graph(print_graph(graph)) == graph
     return [node for node in graph.region.walk() if isinstance(node.operation, Gradient)]
 
 

@@ -10,6 +10,7 @@ from torch.func import functional_call, vmap
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.attach import rematerialize_bodies
+from archlang.backend.runtime.recording import recording
 from archlang.export.formats import trace
 from archlang.export.mistakes import ExportError
 from archlang.export.plain.file import plain_module, plain_text
@@ -144,6 +145,13 @@ def test_a_plain_file_has_the_same_gradients(model: Architecture) -> None:
     plain: nn.Module = plain_module(model, plain_text(model))
     result = plain(tokens(), LENGTHS)
     same_gradients(result, model(tokens(), lengths=LENGTHS), plain.parameters(), model.parameters())
+
+
+def test_what_a_model_with_gradients_computes_is_recorded(model: Architecture) -> None:
+    with recording(model) as record:
+        result = model(tokens())
+    assert {moment.kind for moment in record.moments} == {"change", "memory"}
+    close(result, model(tokens()))
 
 
 def test_torch_export_is_refused_by_name(model: Architecture) -> None:
