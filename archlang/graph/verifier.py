@@ -210,7 +210,7 @@ class _Verification:
                 _require(node.types == tuple(types[:1]), f"{where} by {_show(types[:1])} is {_show(node.types)}")
                 self._require_no_costs(node)
             case operations.Scan(carried=carried, emits=emits):
-                growing = self._scan(node, node.operation, types, inside)
+                growing = self._growing_states(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
         types_in_body = body.types()
@@ -250,8 +250,9 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types[:count], inputs, inside)
 
-    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> Sequence[int]:
-        """Returns the indices of the states that grow, which have a length of their own in the body."""
+    def _growing_states(
+        self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]
+    ) -> Sequence[int]:
         where, carried = _where(node), scan.carried
         _require(scan.truncated is None or scan.truncated > 0, f"{where} cuts after {scan.truncated} parts")
         _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")

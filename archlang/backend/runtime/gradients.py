@@ -16,7 +16,7 @@ from archlang.backend.runtime.stacking import is_transformed
 
 
 @dataclass(eq=False, kw_only=True)
-class Gradient(Loop):
+class GradientLoop(Loop):
     """Returns the gradient of the loss that the body returns, with respect to the first value."""
 
     def __call__(
