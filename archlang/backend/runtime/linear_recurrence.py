@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch._compile import _disable_dynamo
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import holds, in_one_batch, needs_plain_form
@@ -95,7 +96,7 @@ def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tupl
 
 # torch.compile would trace the steps of every number of chunks anew. `torch.compiler.disable` would import the compiler
 # here, which takes more than a second; this imports it where it is called.
-_untraced = torch._disable_dynamo(_of_samples)
+_untraced = _disable_dynamo(_of_samples)
 
 
 def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
