@@ -45,7 +45,6 @@ class _Placed(nn.Module):
         return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
-        """Returns the result at the positions from `start`."""
         raise NotImplementedError
 
 
@@ -173,7 +172,6 @@ class Rotation(Weightless):
         return torch.cat((left * cos - right * sin, right * cos + left * sin, rest), -1).flatten(2)
 
     def _frequency(self, pair: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
-        """Returns the angle of each pair from one position to the next."""
         frequency = self.first * self.base ** (-pair / len(pair))
         if self.scaling == "none":
             return frequency

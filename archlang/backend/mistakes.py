@@ -26,7 +26,6 @@ class BlockError(ErrorWithRemedy):
 
 
 def _row(kind: type[_E], text: str) -> Callable[..., _E]:
-    """Returns the wording of an error. A call with its facts, in order, returns the error."""
     return lambda *facts: kind(
         text.format(*(_dtype(fact) if isinstance(fact, torch.dtype) else fact for fact in facts))
     )

@@ -41,7 +41,7 @@ class Expressions:
             case tree.Missing():
                 self._context.is_whole = False
                 return None
-            case tree.Call(callee=callee, arguments=None):
+            case tree.CallExpression(callee=callee, arguments=None):
                 is_bound, bound = frame.find(callee.text)
                 before = self._context.reported
                 if is_bound and not isinstance(bound, InstanceValue):
@@ -53,12 +53,12 @@ class Expressions:
                     end = None if _takes_inputs(callee, frame) else place
                     self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
-            case tree.Call(callee=callee, statics=statics, arguments=arguments):
+            case tree.CallExpression(callee=callee, statics=statics, arguments=arguments):
                 values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
                 return self._calls.apply(callee, statics, values, expression.span, frame)
             case tree.Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
-                call = stage if isinstance(stage, tree.Call) else tree.Call(callee=stage, span=stage.span)
+                call = tree.as_call(stage)
                 rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
                 result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
                 self._context.observe(stage.span, result)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.inputs import InputField
 from archlang.backend.runtime.loops import DEPTH
 from archlang.backend.runtime.masks import code_inputs
 from archlang.disk.os_errors import os_errors_as
@@ -49,9 +49,9 @@ class _Model(nn.Module):
         return (result, extras[program.code.extras.index(DEPTH)]) if DEPTH in program.code.extras else result
 
 
-def fields_with_lengths(module: Architecture) -> list[Field]:
+def fields_with_lengths(module: Architecture) -> list[InputField]:
     """Returns the fields whose lengths an exported model takes: the first of each length."""
-    first: dict[object, Field] = {}
+    first: dict[object, InputField] = {}
     for field in module.program.inputs:
         if field.length is not None:
             first.setdefault(field.length, field)

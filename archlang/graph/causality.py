@@ -50,7 +50,7 @@ class Leak:
 
 def horizon(graph: Graph, origin: str) -> Horizon:
     """Returns the horizon of the model's result in the input called `origin`."""
-    return _Analysis(graph.instances).result(graph, origin)
+    return _HorizonAnalysis(graph.instances).result(graph, origin)
 
 
 def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str, Horizon]:
@@ -59,14 +59,14 @@ def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str
 
     If a value does not see the future, its position i stays the same when the input grows. The horizon of a loop covers
     all of its results. Values in a loop without steps are missing."""
-    analysis = _Analysis(graph.instances, with_length)
+    analysis = _HorizonAnalysis(graph.instances, with_length)
     analysis.result(graph, origin)
     return analysis.horizons
 
 
 def find_leak(graph: Graph, origin: str) -> Leak | None:
     """Returns the path by which the result sees the future of the input called `origin`; None if it does not."""
-    analysis = _Analysis(graph.instances)
+    analysis = _HorizonAnalysis(graph.instances)
     if not analysis.result(graph, origin).sees_future:
         return None
     result = graph.region.results[0]
@@ -110,7 +110,7 @@ def _path(cause: _Cause) -> list[Node]:
     return [*path.values()][::-1]
 
 
-class _Analysis:
+class _HorizonAnalysis:
     """Computes the horizon of every value in one input. `horizons` holds the last, and so the largest, of each id: ids
     are unique in a graph, and the analysis repeats a loop until its horizons are stable. `causes` has the values that
     see the future. `depth` is the number of scans around a region. With `with_length`, the length of a sequence counts
@@ -407,7 +407,7 @@ class _Analysis:
     ) -> tuple[list[Horizon], list[Horizon]]:
         """Returns the least horizons that cover the states before a loop and after each of its steps, and the results
         of the last step, which begin with its states."""
-        # What a loop around repeats only grows, so the loop goes on from where it was: else the steps of nested loops
+        # What a loop around repeats only grows, so the loop continues from there: else the steps of nested loops
         # multiply.
         before = self._states.get(node.id, states)
         states = [new.join(old, depth) for new, old in zip(states, before, strict=True)]

@@ -204,7 +204,7 @@ class _Verification:
                 results = tuple(inside[:1])
                 scope = self._stack(where, path, count, scope)
             case operations.Scan(carried=carried, emits=emits):
-                growing = self._scan(node, node.operation, types, inside)
+                growing = self._growing_states(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
         types_in_body = body.types()
@@ -242,8 +242,9 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types[:count], inputs, inside)
 
-    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> Sequence[int]:
-        """Returns the indices of the states that grow, which have a length of their own in the body."""
+    def _growing_states(
+        self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]
+    ) -> Sequence[int]:
         where, carried = _where(node), scan.carried
         _require(scan.truncated is None or scan.truncated > 0, f"{where} cuts after {scan.truncated} parts")
         _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.lower.names import module_path
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.graph.graph import Graph, Node, Region, is_idle, loop_layout
 from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
 from tests.semantics.batches import drawn_count
@@ -300,7 +300,7 @@ def _divide(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _moved(loop: Node, index: int, halted: int, tally: Tally, before: Value, after: Value) -> Value:
+def _moved(loop: Node, index: int, halted: int, tally: HaltingState, before: Value, after: Value) -> Value:
     """Returns a state after a step: new where the step was accepted. A state without the positions of the halting state
     is updated while any position accepts the step."""
     assert isinstance(before, Tensor)

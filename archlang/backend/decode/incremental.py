@@ -26,9 +26,9 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
-from archlang.backend.runtime.experts import Experts
-from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
-from archlang.backend.runtime.row_blocks import Rows
+from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.loops import HaltingLoop, RepeatLoop, StackLoop, broadcast_mask, resolve
+from archlang.backend.runtime.row_blocks import RowBlocks
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node, loop_layout
@@ -37,7 +37,7 @@ from archlang.types import Dim
 from archlang.types.causality import Horizon
 
 
-class Growth(Enum):
+class Dependence(Enum):
     """How a value depends on the growing field."""
 
     FIXED = "fixed"
@@ -49,7 +49,7 @@ class Growth(Enum):
 class Value:
     """A value. The data of a new one are its new positions, on the second axis of a tensor."""
 
-    growth: Growth
+    growth: Dependence
     data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
 
 
@@ -72,7 +72,7 @@ class RegionCache:
 
     def all_positions(self, name: str, index: int, value: Value) -> Any:
         """Returns the cached positions of an input and its new ones, and caches them."""
-        if value.growth is not Growth.NEW:
+        if value.growth is not Dependence.NEW:
             return value.data
         before = self.histories.get((name, index))
         self.histories[name, index] = value.data if before is None else torch.cat((before, value.data), 1)
@@ -93,14 +93,14 @@ class RegionCache:
             inner.forget()
 
 
-def joint_growth(values: Iterable[Value]) -> Growth:
+def joint_growth(values: Iterable[Value]) -> Dependence:
     """The growth of a value that depends on all of these."""
-    joint = Growth.FIXED
+    joint = Dependence.FIXED
     for value in values:
-        if value.growth is Growth.FULL:
-            return Growth.FULL
-        if value.growth is Growth.NEW:
-            joint = Growth.NEW
+        if value.growth is Dependence.FULL:
+            return Dependence.FULL
+        if value.growth is Dependence.NEW:
+            joint = Dependence.NEW
     return joint
 
 
@@ -120,7 +120,7 @@ class _Operands:
     masks: Mapping[str, Value]
     products: Mapping[str, Value]
 
-    def growth(self) -> Growth:
+    def growth(self) -> Dependence:
         """The growth of a result that depends on all arguments and masks."""
         return joint_growth([*self.arguments, *self.masks.values()])
 
@@ -155,14 +155,14 @@ class Extension:
             return self._run(self._tokens)[:, -tokens.shape[1] :]
 
     def _run(self, tokens: Tensor) -> Tensor:
-        values = [Value(Growth.FIXED, value) for value in self._inputs]
-        values[self._target] = Value(Growth.NEW, tokens)
+        values = [Value(Dependence.FIXED, value) for value in self._inputs]
+        values[self._target] = Value(Dependence.NEW, tokens)
         assert self._tokens is not None
         total = self._tokens.shape[1]
         with call_scope():
             (result,) = self._walk.region(self._program.code, self._module, values, self._cache, (0,), total)
         logits: Tensor = result.data
-        assert result.growth is not Growth.FIXED, "the result does not depend on the target"
+        assert result.growth is not Dependence.FIXED, "the result does not depend on the target"
         return logits[:, -tokens.shape[1] :]
 
 
@@ -172,7 +172,7 @@ class _CallSite:
 
     name: str
     module: Any  # a block, perhaps with the methods of decode/block_cache.py
-    growth: Growth
+    growth: Dependence
     grows: bool
     placeless: bool
 
@@ -190,7 +190,7 @@ class _Step:
 
 
 @dataclass(frozen=True, eq=False)
-class _Region:
+class _RegionSteps:
     """The steps that some results of a region need, in order, and the nodes of its inputs and of these results."""
 
     inputs: tuple[fx.Node, ...]
@@ -207,7 +207,7 @@ class _Walk:
         self._horizons = horizons
         self._instances = program.graph.instances
         self._length = length
-        self._regions: dict[tuple[Code, nn.Module, tuple[int, ...]], _Region] = {}
+        self._regions: dict[tuple[Code, nn.Module, tuple[int, ...]], _RegionSteps] = {}
         self._chunk_walks: dict[Dim, _Walk] = {}
 
     def region(
@@ -229,6 +229,7 @@ class _Walk:
         results.update(zip(region.inputs, values, strict=False))
         for step in region.steps:
             name = step.name
+            # It depends on no position of the field, so its first value stays right.
             if name in fixed:
                 results[step.node] = fixed[name]
                 continue
@@ -244,7 +245,7 @@ class _Walk:
         region_cache.seen = total
         return [results[node] for node in region.results]
 
-    def _region(self, code: Code, owner: nn.Module, result_indices: tuple[int, ...]) -> _Region:
+    def _region(self, code: Code, owner: nn.Module, result_indices: tuple[int, ...]) -> _RegionSteps:
         results = _result_nodes(code, result_indices)
         needed = set(results)
         for node in reversed(code.fused.nodes):
@@ -256,7 +257,7 @@ class _Walk:
             source for step in steps for source in (*step.arguments, *step.masks.values(), *step.products.values())
         )
         constants: dict[_Source, Value] = {source: source for source in sources if isinstance(source, Value)}
-        return _Region(inputs, constants, steps, tuple(results))
+        return _RegionSteps(inputs, constants, steps, tuple(results))
 
     def _step(self, node: fx.Node, code: Code, owner: nn.Module) -> _Step:
         return _Step(
@@ -274,7 +275,7 @@ class _Walk:
         if node.target is operator.getitem:
             return _one_of_several
         if node.name in code.groups:
-            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_index))
+            results = tuple(self._growth(code.nodes[part.name]) for part in sorted(node.users, key=_result_index))
             return partial(self._rows, node.name, code.groups[node.name], owner, results)
         if node.op in ("call_function", "call_method"):
             return partial(self._function, node)
@@ -291,50 +292,51 @@ class _Walk:
         placeless = getattr(module, "placeless", False) or is_pointwise
         return partial(self._call, _CallSite(node.name, module, self._growth(origin), instance.grows, placeless))
 
-    def _growth(self, node: Node) -> Growth:
+    def _growth(self, node: Node) -> Dependence:
         """The growth of a call's result that depends on the target."""
         kind, names = node.type, self._length.names
         if self._horizons[node.id].sees_future:
-            return Growth.FULL  # later positions change it
+            return Dependence.FULL  # later positions change it
         growing = [length for length in kind.lengths if length.names & names]
         is_sequence = kind.name != "chunks" and kind.lengths[:1] == (self._length,) and len(growing) == 1
-        return Growth.NEW if is_sequence else Growth.FULL
+        return Dependence.NEW if is_sequence else Dependence.FULL
 
     # Values
 
     def _function(self, node: fx.Node, operands: _Operands, region_cache: RegionCache) -> Value:
         arguments, growth = operands.arguments, operands.growth()
         target: Any = getattr(Tensor, str(node.target)) if node.op == "call_method" else node.target
-        if growth is Growth.FULL:
+        if growth is Dependence.FULL:
             data = target(
                 *(region_cache.all_positions(node.name, index, value) for index, value in enumerate(arguments))
             )
         else:
             data = target(*[value.data for value in arguments])
-        return Value(growth if data is not None else Growth.FIXED, data)
+        return Value(growth if data is not None else Dependence.FIXED, data)
 
     def _rows(
         self,
         name: str,
-        group: Rows,
+        group: RowBlocks,
         owner: nn.Module,
-        results: Sequence[Growth],
+        results: Sequence[Dependence],
         operands: _Operands,
         region_cache: RegionCache,
     ) -> list[Value]:
         """Computes the new rows of a group of maps; all rows if later positions change any."""
         joint, seen, data = operands.growth(), region_cache.seen, []
-        is_new = joint is not Growth.FIXED and set(results) == {Growth.NEW}
+        # Only then do earlier rows keep their values.
+        is_new = joint is not Dependence.FIXED and set(results) == {Dependence.NEW}
         for index, (value, part) in enumerate(zip(operands.arguments, group.slices, strict=True)):
             if not (is_new and part.rows):
                 data.append(region_cache.all_positions(name, index, value))
             else:
-                data.append(value.data[:, seen:] if value.growth is Growth.FULL else value.data)
+                data.append(value.data[:, seen:] if value.growth is Dependence.FULL else value.data)
         parts = group(owner, seen if is_new else 0, data)
-        if is_new or joint is Growth.FIXED:
-            return [Value(joint if joint is Growth.FIXED else Growth.NEW, part) for part in parts]
+        if is_new or joint is Dependence.FIXED:
+            return [Value(joint if joint is Dependence.FIXED else Dependence.NEW, part) for part in parts]
         return [
-            Value(growth, part[:, seen:] if growth is Growth.NEW else part)
+            Value(growth, part[:, seen:] if growth is Dependence.NEW else part)
             for growth, part in zip(results, parts, strict=True)
         ]
 
@@ -346,28 +348,30 @@ class _Walk:
         keywords = {**mask_data, _PRODUCTS: product_data} if product_data else mask_data
         data = [argument.data for argument in arguments]
         joint = operands.growth()
-        if joint is Growth.FIXED:
-            return Value(Growth.FIXED, module(*data, **keywords))
+        if joint is Dependence.FIXED:
+            return Value(Dependence.FIXED, module(*data, **keywords))
+        # The cache was filled in one regime, such as without a mask below some length; another one restarts.
         if hasattr(module, "regime"):
             _check_regime(region_cache, name, module.regime(region_cache.total, *data))
-        if site.growth is Growth.FULL or site.grows or joint is Growth.FULL:
+        if site.growth is Dependence.FULL or site.grows or joint is Dependence.FULL:
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             result = module(*data, **mask_data)
-            if site.growth is Growth.NEW and not site.grows:  # such as what a causal map weighs
-                return Value(Growth.NEW, result[:, region_cache.seen :])
-            return Value(Growth.FULL, result)
+            if site.growth is Dependence.NEW and not site.grows:  # such as what a causal map weighs
+                return Value(Dependence.NEW, result[:, region_cache.seen :])
+            return Value(Dependence.FULL, result)
         if site.placeless:
-            return Value(Growth.NEW, module(*data, **keywords))
+            return Value(Dependence.NEW, module(*data, **keywords))
         if hasattr(module, "extend"):
             cache = region_cache.block_caches.get(name)
             if cache is None:
-                cache = BlockCache(tuple(argument.growth is Growth.NEW for argument in arguments))
+                cache = BlockCache(tuple(argument.growth is Dependence.NEW for argument in arguments))
                 region_cache.block_caches[name] = cache
             result = module.extend(cache, *data, **keywords)
             cache.start = region_cache.total
-            return Value(Growth.NEW, result)
+            return Value(Dependence.NEW, result)
+        # The block is causal, and does not say how it extends: compute all positions and keep the new ones.
         data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
-        return Value(Growth.NEW, module(*data, **mask_data)[:, region_cache.seen :])
+        return Value(Dependence.NEW, module(*data, **mask_data)[:, region_cache.seen :])
 
     # Loops
 
@@ -385,26 +389,26 @@ class _Walk:
         results: list[Value] | None = None
         if name in region_cache.full_loops:
             pass
-        elif joint is Growth.NEW:
+        elif joint is Dependence.NEW:
             match runtime:
-                case Repeat(count=count):
+                case RepeatLoop(count=count):
                     results = self._steps(name, loop, [owner] * count, arguments, region_cache)
-                case Stack():
+                case StackLoop():
                     results = self._steps(name, loop, list(runtime.steps()), arguments, region_cache)
-                case Halting():
+                case HaltingLoop():
                     results = self._halting(name, loop, runtime, arguments, region_cache)
-                case Experts() if all(value.growth is Growth.FIXED for value in arguments[2:]):
+                case ExpertLoop() if all(value.growth is Dependence.FIXED for value in arguments[2:]):
                     results = self._experts(loop, runtime, arguments)
                 case PositionScan() if not _uses_results(node, runtime.carried):
                     results = self._position_scan(name, loop, runtime, arguments, region_cache)
         elif (
             isinstance(runtime, ChunkScan)
-            and arguments[0].growth is Growth.FULL
+            and arguments[0].growth is Dependence.FULL
             and not _uses_results(node, runtime.carried)
         ):
             results = self._scan(name, loop, runtime, arguments, region_cache)
         if results is None:
-            block: Any = runtime.block if isinstance(runtime, Halting) else None
+            block: Any = runtime.block if isinstance(runtime, HaltingLoop) else None
             if hasattr(block, "regime"):
                 # Earlier positions may take more steps in a longer sequence.
                 _check_regime(region_cache, name, block.regime(region_cache.total, runtime.limit))
@@ -415,10 +419,10 @@ class _Walk:
                     raise _Restart
             data = [region_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
             data_results = runtime(*data, **{name: mask.data for name, mask in masks.items()})
-            growth = Growth.FIXED if joint is Growth.FIXED else Growth.FULL
+            growth = Dependence.FIXED if joint is Dependence.FIXED else Dependence.FULL
             data_results = data_results if isinstance(data_results, tuple) else (data_results,)
             results = [Value(growth, result) for result in data_results]
-        has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, Halting)
+        has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, HaltingLoop)
         return results[0] if has_one_result else results
 
     def _steps(
@@ -440,7 +444,7 @@ class _Walk:
         return states
 
     def _halting(
-        self, name: str, loop: LoweredLoop, runtime: Halting, arguments: Sequence[Value], region_cache: RegionCache
+        self, name: str, loop: LoweredLoop, runtime: HaltingLoop, arguments: Sequence[Value], region_cache: RegionCache
     ) -> list[Value] | None:
         """Runs a loop whose positions halt separately. Returns None for any other loop.
 
@@ -449,12 +453,13 @@ class _Walk:
         time."""
         count, halted, results_count = runtime.states, runtime.halted, len(loop.node.types)
         block: Any = runtime.block  # perhaps with a regime
-        if any(state.growth is not Growth.NEW for state in arguments[:count]) or not all(runtime.has_positions):
+        if any(state.growth is not Dependence.NEW for state in arguments[:count]) or not all(runtime.has_positions):
             return None
         loop_cache = region_cache.step(name, _LOOP_INPUTS)
         full = [loop_cache.all_positions(name, index, argument) for index, argument in enumerate(arguments)]
         states = full[:count]
         tally = block.start(states[halted], None)
+        # It halts whole samples, so new positions change when earlier ones halt.
         if tally.live.dim() == 1:
             return None
         if hasattr(block, "regime"):
@@ -463,11 +468,13 @@ class _Walk:
             inner = region_cache.step(name, step)
             states[halted] = tally.state
             body_states = [*states[:count], *([tally.mixture] if runtime.mixture else [])]
-            values = [Value(Growth.NEW, state[:, inner.seen :]) for state in body_states]
+            values = [Value(Dependence.NEW, state[:, inner.seen :]) for state in body_states]
             for captured, data in zip(arguments[count:], full[count:], strict=True):
-                values.append(captured if captured.growth is Growth.FIXED else Value(Growth.NEW, data[:, inner.seen :]))
+                values.append(
+                    captured if captured.growth is Dependence.FIXED else Value(Dependence.NEW, data[:, inner.seen :])
+                )
             moved = self.region(loop.body, runtime.owner, values, inner, range(results_count), region_cache.total)
-            if any(value.growth is not Growth.NEW for value in moved):
+            if any(value.growth is not Dependence.NEW for value in moved):
                 return None
             results = [inner.all_positions("", index, value) for index, value in enumerate(moved)]
             tally = block.advance(tally, results[halted], None)
@@ -477,10 +484,11 @@ class _Walk:
                 if index != halted:
                     accepted = broadcast_mask(tally.accepted, results[index].dim(), has_positions=True)
                     states[index] = torch.where(accepted, results[index], states[index])
+            # `live` waits for the device, so the last step does not ask.
             if step + 1 < runtime.limit and not tally.live.any():
                 break
         states[halted] = tally.mixture
-        return [Value(Growth.NEW, state[:, region_cache.seen :]) for state in states]
+        return [Value(Dependence.NEW, state[:, region_cache.seen :]) for state in states]
 
     def _scan(
         self, name: str, loop: LoweredLoop, runtime: ChunkScan, arguments: Sequence[Value], region_cache: RegionCache
@@ -488,7 +496,7 @@ class _Walk:
         """Runs a scan whose last chunk grows; its carried states change when a chunk is full. Returns None if
         the chunked sequence has another length than the field, or sees the future."""
         fixed = arguments[1:]
-        if not runtime.emits or any(value.growth is not Growth.FIXED for value in fixed):
+        if not runtime.emits or any(value.growth is not Dependence.FIXED for value in fixed):
             return None
         cut = loop.node.inputs[0]
         if loop.node.types[-1].lengths != (self._length,) or self._horizons[cut].sees_future:
@@ -503,25 +511,26 @@ class _Walk:
         for index, (chunk, *others) in enumerate(parts):
             begin, end = end, end + chunk.shape[1]
             if end > region_cache.seen:
-                values = [Value(Growth.NEW, chunk[:, max(region_cache.seen - begin, 0) :])]
-                values += [Value(Growth.FIXED, data) for data in (*others, *before[index], *captured)]
+                values = [Value(Dependence.NEW, chunk[:, max(region_cache.seen - begin, 0) :])]
+                values += [Value(Dependence.FIXED, data) for data in (*others, *before[index], *captured)]
                 inner = region_cache.step(name, index)
                 (result,) = walk.region(loop.body, runtime.owner, values, inner, (carried,), chunk.shape[1])
-                if result.growth is not Growth.NEW:
+                if result.growth is not Dependence.NEW:
                     return None
                 emitted.append(result.data)
+            # A chunk with a successor is full: its states are final, and its caches are no longer read.
             if index + 1 == len(before) and index + 1 < len(parts):
                 moved = runtime.body(runtime.owner, chunk, *others, *before[index], *captured)
                 before.append(moved[:carried])
                 region_cache.inner.pop((name, index), None)
-        return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
+        return [*[Value(Dependence.FULL, None)] * carried, Value(Dependence.NEW, torch.cat(emitted, 1))]
 
-    def _experts(self, loop: LoweredLoop, runtime: Experts, arguments: Sequence[Value]) -> list[Value] | None:
+    def _experts(self, loop: LoweredLoop, runtime: ExpertLoop, arguments: Sequence[Value]) -> list[Value] | None:
         """Runs experts on the new positions. Returns None if their sequence has another length than the field."""
-        is_new = all(value.growth is Growth.NEW for value in arguments[:2])
+        is_new = all(value.growth is Dependence.NEW for value in arguments[:2])
         if loop.node.type.lengths != (self._length,) or not is_new:
             return None
-        return [Value(Growth.NEW, runtime(*(value.data for value in arguments)))]
+        return [Value(Dependence.NEW, runtime(*(value.data for value in arguments)))]
 
     def _position_scan(
         self, name: str, loop: LoweredLoop, runtime: PositionScan, arguments: Sequence[Value], region_cache: RegionCache
@@ -529,7 +538,7 @@ class _Walk:
         """Runs a scan over the new positions of a sequence. Returns None if it reads another growing value, if its
         sequence has another length than the field, or if a growing state began with padding."""
         sequence, *others = arguments
-        if not runtime.emits or runtime.extras or any(value.growth is not Growth.FIXED for value in others):
+        if not runtime.emits or runtime.extras or any(value.growth is not Dependence.FIXED for value in others):
             return None
         if loop.node.types[-1].lengths != (self._length,):
             return None
@@ -545,7 +554,7 @@ class _Walk:
             region_cache.histories[name, 0] = known[:, -runtime.before :]
         results = results if isinstance(results, tuple) else (results,)
         states.append(results[:-1])
-        return [*[Value(Growth.FULL, None)] * runtime.carried, Value(Growth.NEW, results[-1])]
+        return [*[Value(Dependence.FULL, None)] * runtime.carried, Value(Dependence.NEW, results[-1])]
 
 
 # The keyword argument of a call that has its products.
@@ -569,7 +578,7 @@ def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
 
 
 def _source(source: Any) -> _Source:  # Any: an argument in torch.fx
-    return source if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
+    return source if isinstance(source, fx.Node) else Value(Dependence.FIXED, source)
 
 
 def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.fx
@@ -578,8 +587,7 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.
     return products
 
 
-def _index(part: fx.Node) -> int:
-    """Returns which of several results a value is."""
+def _result_index(part: fx.Node) -> int:
     index = part.args[1]
     assert isinstance(index, int)
     return index
@@ -594,20 +602,20 @@ def _uses_results(loop: fx.Node, count: int) -> bool:
 
 
 def _is_fixed(result: Any) -> bool:  # Any: a value, or the list of a loop's
-    return joint_growth(result if isinstance(result, list) else [result]) is Growth.FIXED
+    return joint_growth(result if isinstance(result, list) else [result]) is Dependence.FIXED
 
 
 def _one_of_several(operands: _Operands, region_cache: RegionCache) -> Value:
     results, index = operands.arguments
     if isinstance(results, Value):  # a tuple
         part = results.data[index.data]
-        return Value(Growth.FIXED if part is None else results.growth, part)
+        return Value(Dependence.FIXED if part is None else results.growth, part)
     result: Value = results[index.data]
     return result
 
 
 def _batch_size(operands: _Operands, region_cache: RegionCache) -> Value:
-    return Value(Growth.FIXED, operands.arguments[0].data.size(0))
+    return Value(Dependence.FIXED, operands.arguments[0].data.size(0))
 
 
 def _product(linear: nn.Linear, operands: _Operands, region_cache: RegionCache) -> Value:

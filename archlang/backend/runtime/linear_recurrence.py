@@ -94,7 +94,7 @@ def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tupl
     return o.to(dtype), last.to(dtype)
 
 
-# torch.compile would trace the steps of every number of chunks anew. `torch.compiler.disable` would import the compiler
+# torch.compile would retrace the steps for every number of chunks. `torch.compiler.disable` would import the compiler
 # here, which takes more than a second; this imports it where it is called.
 _untraced = _disable_dynamo(_of_samples)
 
@@ -123,7 +123,7 @@ def _in_chunks(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     n = q.shape[2]
     if n == 0:
         return torch.zeros_like(v), state
-    size, decay_class = _form(n, g)
+    size, decay_class = _chunk_size_and_decay(n, g)
     q, k, v = (_cut(value, size) for value in (q, k, v))
     decay = decay_class(torch.zeros_like(k[..., :1]) if g is None else _cut(g, size))
     within = decay.products(q, k)
@@ -251,8 +251,7 @@ class _WeakDecay(_Decay):
         return ((x * above_middle.exp()) @ (y * (-above_middle).exp()).transpose(-1, -2)).tril()
 
 
-def _form(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDecay]]:
-    """Returns the number of positions of a chunk, and the form of its decays."""
+def _chunk_size_and_decay(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDecay]]:
     if g is None or g.shape[-1] == 1:
         return min(CHUNK, n), _NoDecay if g is None else _EqualDecay
     # Under transforms, Python cannot read the values.

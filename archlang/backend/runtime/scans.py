@@ -42,7 +42,7 @@ class GrowingState:
 
 
 @dataclass(eq=False, kw_only=True)
-class Scan(Loop):
+class ScanLoop(Loop):
     """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
     carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
     gradient of the carried states is cut after every `truncated` parts, or nowhere. The body also takes the last
@@ -96,7 +96,6 @@ class Scan(Loop):
         real: Bool[Tensor, " b"] | None,
         part: Sequence[Any],
     ) -> tuple[list[Tensor], list[Bool[Tensor, "b _m"] | None]]:
-        """Returns the carried states after a part, and the masks of the growing ones."""
         new_states, new_masks = list(results[: self.carried]), list(masks)
         growing = {state.index for state in self.growing}
         if real is not None:
@@ -212,7 +211,7 @@ class Scan(Loop):
 
 
 @dataclass(eq=False, kw_only=True)
-class ChunkScan(Scan):
+class ChunkScan(ScanLoop):
     """Runs over the chunks of a sequence; what is emitted for them is concatenated."""
 
     def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
@@ -243,7 +242,7 @@ class ChunkScan(Scan):
 
 
 @dataclass(eq=False, kw_only=True)
-class PositionScan(Scan):
+class PositionScan(ScanLoop):
     """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
 
     def __call__(

@@ -129,7 +129,7 @@ class _GraphDrawer:
             (body,) = node.regions
             boxes, edges = _with_results(node, body, self.region(body, *_body_inputs(node, body, names)))
             title, notes = _heading(node, body, instance)
-        written, defaults = _statics(node, instance)
+        written, defaults = _set_and_default_statics(node, instance)
         if isinstance(node.operation, operations.Apply):
             repeats = (title, *written) in self.applied
             self.applied.add((title, *written))
@@ -246,8 +246,7 @@ def _location(span: Span | None, program: str) -> tuple[str, str]:
     return f"{name}:{span.line}", span.source.line(span.line).strip()
 
 
-def _statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
-    """Returns the texts of the statics that the program sets, and of the others, which have their defaults."""
+def _set_and_default_statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
     if isinstance(node.operation, operations.Apply):
         written, statics = node.operation.written, node.operation.statics
     elif instance is not None:

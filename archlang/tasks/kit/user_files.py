@@ -60,7 +60,7 @@ def one_label(text: str) -> Words:
 
 
 @dataclass(frozen=True)
-class Source:
+class UserFiles:
     """Files of one form, and what is read of them: `columns`, each with the function that cuts its text into words; the
     column with the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the
     columns are the first ones of a file. Of `documents`, every file that is no table is one. `task` is named in
@@ -104,7 +104,7 @@ class Source:
 
 
 @lru_cache(maxsize=4)
-def _read(source: Source, key: str) -> Corpus:
+def _read(source: UserFiles, key: str) -> Corpus:
     parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
     columns = tuple(parts[str(index)] for index in range(len(source.columns)))
     groups, places, sizes = (parts.get(name) for name in ("groups", "places", "bytes"))
@@ -120,7 +120,7 @@ class Corpus:
     not on how it is cut), so that equal texts are in one split. `sizes` [N] are the bytes of documents. Each is None if
     the source asks for none."""
 
-    source: Source
+    source: UserFiles
     columns: tuple[Ragged, ...]
     splits: Integers
     groups: Any  # an array, or None: so are the next two
@@ -187,7 +187,7 @@ class Rows:
     columns: tuple[Ragged, ...]
 
 
-def _pieces(source: Source) -> Iterator[Parts]:
+def _pieces(source: UserFiles) -> Iterator[Parts]:
     """Yields the parts of a corpus, some rows at a time, and then the words."""
     # Texts that are cut into tokens have the numbers of these.
     numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))

@@ -361,9 +361,9 @@ def _damage_of(path: Path) -> Iterator[None]:
 
 
 def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
-    """Writes a file of safetensors. The library's `save` copies all tensors while it holds Python's lock, which stops
-    the training, and its `save_file` takes no open file."""
-    # As the library does, so that each tensor is aligned.
+    """Writes a file of safetensors."""
+    # The library's `save` copies all tensors while it holds Python's lock, which stops the training, and its
+    # `save_file` takes no open file. The order is the library's, so that each tensor is aligned.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     types = {dtype: name for name, dtype in safetensors.torch._TYPES.items()}
     header, begin = {}, 0

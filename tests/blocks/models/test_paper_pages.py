@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -51,10 +53,20 @@ def abacus(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def normed(block: nn.Module, name: str, row: Tensor) -> Tensor:
+    norm: Any = block.get_submodule(name)  # Any: mypy knows no attributes of modules
+    root: Tensor = (row.square().mean() + norm.epsilon).sqrt()
+    return weight(norm, "weight") * row / root
+
+
+def one_hot(token: int) -> Tensor:
+    return torch.eye(13)[token, :D]
+
+
 def hyper_connection(block: nn.Module, x: Tensor) -> Tensor:
-    rows, norm = [], block.get_submodule("rms_norm")
+    rows = []
     for row in x:
-        u = weight(norm, "weight") * row / (row.square().mean() + norm.epsilon).sqrt()
+        u = normed(block, "rms_norm", row)
         pre, post, mixing = (
             weight(block, f"{name}.weight") @ u + weight(block, f"{name}.bias") for name in ("pre", "post", "mixing")
         )
@@ -80,10 +92,41 @@ def delta_product(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def hashed(token: int, seed: int) -> int:
+    draw, prime = Random(seed), 2**31 - 1
+    high, low, constant = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
+    return (high * (token // prime) + low * (token % prime) + constant) % prime % 11
+
+
+def engram(block: nn.Module, x: Tensor) -> Tensor:
+    """Source: Cheng et al., "Conditional memory via scalable lookup", arXiv 2601.07372, equations 1 to 5."""
+    tokens, values = x.tolist(), []
+    for i, token in enumerate(tokens):
+        before, second = (tokens[i - by] if i >= by else 13 for by in (1, 2))
+        bigram = before * 13 + token
+        ngrams = (bigram, second * 14 * 13 + bigram)
+        tables = [weight(block, f"embed{suffix}.weight") for suffix in ("", "_2", "_3", "_4")]
+        ids = [hashed(ngram, seed) for ngram in ngrams for seed in (0, 1)]
+        e = torch.cat([table[z] for table, z in zip(tables, ids, strict=True)])
+        q = normed(block, "query_norm", one_hot(token))
+        k = normed(block, "key_norm", weight(block, "key.weight") @ e)
+        values.append(torch.sigmoid(0.25 * (q * k).sum()) * (weight(block, "value.weight") @ e))
+    rows, kernel, bias = [], weight(block, "filter.weight"), weight(block, "filter.bias")
+    for i, token in enumerate(tokens):
+        y = bias
+        for tap in range(4):
+            place = i - 3 * (3 - tap)
+            if place >= 0:
+                y = y + kernel[..., tap].flatten() * normed(block, "value_norm", values[place])
+        rows.append(one_hot(token) + values[i] + y * torch.sigmoid(y))
+    return torch.stack(rows)
+
+
 PAGES: dict[str, tuple[str, Slow]] = {
     "path_attention": ("path_attention(x)", path_attention),
     "abacus": ("abacus[d, most = 9](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
+    "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
 }
 
@@ -94,7 +137,7 @@ def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compil
     (text,) = (text for text in fences(PAGE, "arch") if f"block {name}[" in text)
     (page,) = (part for part in re.split(r"\n(?=block )", text) if part.startswith(f"block {name}["))
     assert len(page.splitlines()) <= 30
-    takes_tokens = name == "abacus"
+    takes_tokens = name in ("abacus", "engram")
     field = "tokens[n]" if takes_tokens else f"seq[n, {D}]"
     text = f"{page}\nmodel m[d = {D}](x: {field}) -> logits[n, {D}] {{ return {call} }}\n"
     module = compiled(text, **({"vocab": 13} if takes_tokens else {})).double()
