@@ -53,7 +53,7 @@ class Silent(DownloadWatcher):
 
 
 def fetch(file: OfficialFile, watcher: DownloadWatcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
-    """Fetches a published file unless it is at hand and intact. Returns its path and its digest.
+    """Fetches a published file unless it is present and intact. Returns its path and its digest.
 
     Raises:
         DataError: the file cannot be fetched, has the wrong digest, or the disk is full."""

@@ -322,7 +322,7 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            missing = _written(inputs) if len(arguments) < len(inputs) else ()
+            missing = _input_texts(inputs) if len(arguments) < len(inputs) else ()
             self._report(
                 mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), missing, item.name_span)
             )
@@ -369,7 +369,7 @@ class Calls:
         return False
 
 
-def _written(inputs: Sequence[InputParameter]) -> list[str]:
+def _input_texts(inputs: Sequence[InputParameter]) -> list[str]:
     return [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
 
 

@@ -178,9 +178,9 @@ class Statements:
         else:
             if not self._is_mistaken(statement.test, frame):
                 self._context.require_known(statement.test, frame)
-            self._both(statement, frame)
+            self._both_branches(statement, frame)
 
-    def _both(self, statement: tree.If, frame: Frame) -> None:
+    def _both_branches(self, statement: tree.If, frame: Frame) -> None:
         """Elaborates both branches, as the test is unknown."""
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
         self.run(statement.then.statements, frame)

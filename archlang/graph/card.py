@@ -131,7 +131,7 @@ def card(graph: Graph) -> Card:
         "state": causal, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
         "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
     }  # fmt: skip
-    rows = () if graph.has_own_python else [row for row in CLAIMS if _holds(row[0], tags)]
+    rows = () if graph.has_own_python else [row for row in CLAIMS if _applies(row[0], tags)]
     claims = tuple(Theorem(sentence.format(**facts), *others) for _, sentence, *others in rows)
     return Card(
         graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
@@ -359,7 +359,7 @@ def _tags(moves: Sequence[Transition], path: _Path) -> set[str]:
     return tags | {tag for tag, is_held in holds.items() if is_held}
 
 
-def _holds(need: str, tags: Iterable[str]) -> bool:
+def _applies(need: str, tags: Iterable[str]) -> bool:
     return all((word[1:] not in tags) if word[0] == "-" else word in tags for word in need.split())
 
 

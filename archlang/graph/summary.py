@@ -185,7 +185,7 @@ class _Counter:
         parts = -(-positions // size)
         if name:
             lengths |= dict.fromkeys(chunk_count(Dim.of(name)).names, parts)
-        found = _found(node, inputs, lengths, size)
+        found = _lengths_of_part(node, inputs, lengths, size)
         # Each part alone, unless they are many or cost the same.
         group = max(1, -(-full // (self.evaluations if found else 1)))
         starts = range(0, full, group) or (0,)
@@ -253,7 +253,9 @@ class _Counter:
         )
 
 
-def _found(scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int) -> Mapping[str, Callable[[int], int]]:
+def _lengths_of_part(
+    scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int
+) -> Mapping[str, Callable[[int], int]]:
     """Returns the lengths that a part of a scan finds: those of growing states, and of the positions before it. Each is
     a function of the number of parts before, which have `size` positions."""
     assert isinstance(scan.operation, Scan)

@@ -38,11 +38,11 @@ def explain(place: Place) -> Diagnostic:
     if unapplied is not None:
         return unapplied
     form = (
-        _of_line(place)
+        _line_mistake(place)
         or _misspelt_keyword(place)
         or _call_as_statement(place)
         or meant_form(place, message, label)
-        or _of_brackets(place)
+        or _bracket_mistake(place)
     )
     if form is not None:
         return form
@@ -86,7 +86,7 @@ def _misspelt_keyword(place: Place) -> Diagnostic | None:
     return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), first, words)
 
 
-def _of_line(place: Place) -> Diagnostic | None:
+def _line_mistake(place: Place) -> Diagnostic | None:
     """A line of a recipe or a table that stands elsewhere."""
     first = place.before[0] if place.before else place.token
     code = place.before + place.rest
@@ -104,7 +104,7 @@ def _of_line(place: Place) -> Diagnostic | None:
     return mistakes.misplaced_line(place.span(first), belongs, around)
 
 
-def _of_brackets(place: Place) -> Diagnostic | None:
+def _bracket_mistake(place: Place) -> Diagnostic | None:
     """A bracket without the other one, or a value that is not in brackets."""
     token, around = place.token_text, place.around
     if token not in (")", "]") or (around and OPENERS[around] == token):

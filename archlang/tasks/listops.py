@@ -266,7 +266,7 @@ class ListOps(ShippedTask):
         while search.missing:
             forest = listops_trees.grow(rng, _BATCH, branching)
             forest = forest.select(forest.sizes <= branching.limit)
-            trees = _written(forest)
+            trees = _trees(forest)
             parts.append(trees.select(search.pick(fingerprints(trees.x))))
         trees = listops_trees.join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
@@ -334,7 +334,7 @@ class ListOps(ShippedTask):
         parts: list[listops_trees.Trees] = []
         search = Drawing(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
         while search.missing:
-            batch = _written(trees())
+            batch = _trees(trees())
             parts.append(batch.select(search.pick(fingerprints(batch.x))))
         return listops_trees.join_expressions(parts)
 
@@ -347,7 +347,7 @@ class ListOps(ShippedTask):
 
     def _beyond(self, seed: int) -> Split:
         """Returns the test trees of Long Range Arena for the other sources: its file, if the source is `files` and the
-        file is at hand, or else trees that are drawn. Each of these has an operator with more arguments than the trees
+        file is present, or else drawn trees. Each of these has an operator with more arguments than the trees
         of train, valid, iid and test have, so none of them is among those."""
         if self.source == "files" and _has_arena():
             lines = store.lines(*ARENA)
@@ -378,5 +378,5 @@ class ListOps(ShippedTask):
         )
 
 
-def _written(forest: listops_trees.Forest) -> listops_trees.Trees:
+def _trees(forest: listops_trees.Forest) -> listops_trees.Trees:
     return listops_trees.Trees(listops_trees.write(forest), *listops_trees.evaluate(forest))

@@ -221,7 +221,7 @@ def draw(rng: RandomStream, count: int, dashes: int, distractors: int) -> Pictur
     first = ends[0, first_end, rows]
     second = np.where(joined[:, None] == 1, ends[0, 1 - first_end, rows], ends[1, second_end, rows])
     for positions in (first, second):
-        drawn |= _mark(positions)
+        drawn |= _round_marks(positions)
     return Pictures(np.where(drawn, 255, 0).astype(np.uint8)[complete], joined[complete])
 
 
@@ -267,7 +267,7 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _DashedPaths:
         turned = np.zeros(len(alive), dtype=np.bool_)
         for turn in turns.T:
             candidate = (direction + turn) % _DIRECTIONS
-            fits = _fits(closed, alive, _points(position, candidate)) & ~turned
+            fits = _are_free(closed, alive, _points(position, candidate)) & ~turned
             direction = np.where(fits, candidate, direction)
             turned |= fits
         # Drops the paths without a free turn.
@@ -291,7 +291,7 @@ def _points(position: Integers, direction: Integers) -> Integers:
     return np.asarray(position[:, None, :] + vectors[direction][:, None, :] * steps[None, :, None] // 2)
 
 
-def _fits(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
+def _are_free(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
     """Returns whether dashes [N, k, 2] are inside their pictures [N] and on free pixels."""
     pixels = points // _UNIT
     inside = ((pixels >= _MARGIN) & (pixels < SIDE - _MARGIN)).all(axis=(1, 2))
@@ -299,7 +299,7 @@ def _fits(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
     return np.asarray(inside & ~closed[pictures[:, None], clipped[..., 0], clipped[..., 1]].any(axis=1))
 
 
-def _mark(positions: Integers) -> Canvas:
+def _round_marks(positions: Integers) -> Canvas:
     """Returns round marks [N, 32, 32]: the pixels within 1.5 pixels of positions [N, 2]."""
     pixels = np.arange(SIDE) * _UNIT + _UNIT // 2
     down, across = pixels[None, :] - positions[:, :1], pixels[None, :] - positions[:, 1:]

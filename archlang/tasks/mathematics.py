@@ -199,9 +199,13 @@ class _QuestionStream(ScalarStream):
         first = max(1.0, digits * self.real())
         p, q = self.number(first), self.number(max(1.0, digits - first))
         if self.below(2):
-            return SUMS[self.below(len(SUMS))].format(_written(p), _written(q)), _written(_EXACT.add(p, q))
+            return SUMS[self.below(len(SUMS))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+                _EXACT.add(p, q)
+            )
         wordings = (*SUBTRACTIONS, *DIFFERENCES) if p >= q else SUBTRACTIONS
-        return wordings[self.below(len(wordings))].format(_written(p), _written(q)), _written(_EXACT.subtract(p, q))
+        return wordings[self.below(len(wordings))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+            _EXACT.subtract(p, q)
+        )
 
     def place_value(self, digits: float) -> Question:
         """Returns a question about one digit of a number with about this number of digits."""
@@ -240,7 +244,7 @@ def _power_of_ten(exponent: float) -> int:
     return -(-scaled // 2**40)
 
 
-def _written(number: Decimal) -> str:
+def _decimal_text(number: Decimal) -> str:
     """Returns a number as text without an exponent and without trailing zeros after its point."""
     text = format(number, "f")
     if "." in text:

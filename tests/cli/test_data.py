@@ -110,7 +110,7 @@ def test_verify_accepts_missing_files(archlang: Command, place: Path) -> None:
     result = archlang("data", "verify", "scan")
     assert result.code == 0
     assert f"missing    scan/tasks_test_simple.txt  expected at {place / 'tasks_test_simple.txt'}" in result.out
-    assert "0 of 2 files are at hand" in result.out
+    assert "0 of 2 files are present" in result.out
 
 
 def test_path_prints_a_folder_or_an_existing_file(archlang: Command, place: Path) -> None:

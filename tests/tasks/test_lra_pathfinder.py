@@ -40,7 +40,7 @@ def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyP
         return np.zeros((len(places), 32, 32), dtype=np.bool_)
 
     monkeypatch.setattr(lra_pathfinder, "_with_neighbours", lambda canvas: once(once(canvas)))
-    monkeypatch.setattr(lra_pathfinder, "_mark", note)
+    monkeypatch.setattr(lra_pathfinder, "_round_marks", note)
     monkeypatch.setattr(lra_pathfinder, "_ATTEMPTS", 1_000)
     drawn = lra_pathfinder.draw(RandomStream("test"), 200, dashes=8, distractors=0)
     assert len(drawn.pixels) == 200

@@ -112,7 +112,7 @@ def decode(
         # Answers of given lengths are written in full: an end that the model chooses early does not stop them.
         last = None if answer_lengths is not None else end
         choices, logits = [], []
-        for choice, scores in _written(step, tokens, steps, last, choose or _likeliest):
+        for choice, scores in _choices_and_logits(step, tokens, steps, last, choose or _likeliest):
             choices.append(choice)
             logits.append(scores)
             watch(len(choices) / steps)
@@ -139,7 +139,7 @@ def stream(
     check_fields(program.graph.name, program.inputs, [prompt])
     with _evaluating(module):
         step = Extension(module, program, 0, code_inputs(program, [prompt], {})).extend
-        for choice, _ in _written(step, prompt, limit, end, choose or _likeliest):
+        for choice, _ in _choices_and_logits(step, prompt, limit, end, choose or _likeliest):
             yield int(choice)
 
 
@@ -147,7 +147,7 @@ def _likeliest(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, " b"]:
     return logits.argmax(-1)
 
 
-def _written(
+def _choices_and_logits(
     step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, choose: Choose
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields the chosen token [b] and the logits [b vocab] of each step, until each sample has had its end."""

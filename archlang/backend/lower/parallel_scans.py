@@ -389,7 +389,7 @@ class _ScanBody:
 
     # Matrices and vectors
 
-    def _form(self, node: Any) -> Matrix | Vector:  # Any: as above
+    def _affine_form(self, node: Any) -> Matrix | Vector:  # Any: as above
         """Returns a value as a matrix or a vector, in which known ones are terms."""
         if not isinstance(node, fx.Node):
             return Vector(term=self._coefficient(node))
@@ -404,7 +404,7 @@ class _ScanBody:
 
     def _form_or_none(self, node: fx.Node) -> Matrix | Vector | None:
         try:
-            return self._form(node)
+            return self._affine_form(node)
         except NotParallel:
             return None
 
@@ -425,22 +425,22 @@ class _ScanBody:
         if role != "arithmetic":
             raise NotParallel(f"{self._quoted(node)} is not affine")
         if node.target is operator.neg:
-            return self._algebra.product(self._form(node.args[0]), Coefficient(-1.0))
+            return self._algebra.product(self._affine_form(node.args[0]), Coefficient(-1.0))
         left, right = node.args
         if node.target in (operator.add, operator.sub):
-            added = self._form(right)
+            added = self._affine_form(right)
             if node.target is operator.sub:
                 added = self._algebra.product(added, Coefficient(-1.0))
-            return self._algebra.added(self._form(left), added)
+            return self._algebra.added(self._affine_form(left), added)
         if node.target is operator.truediv:
             self._require_known(node, right)
             factor = self._algebra.combination(operator.truediv, ONE, self._coefficient(right))
-            return self._algebra.product(self._form(left), factor)
+            return self._algebra.product(self._affine_form(left), factor)
         # Multiplication commutes: put the known factor on the left.
         if isinstance(left, fx.Node) and not self._is_known(left):
             left, right = right, left
         self._require_known(node, left)
-        form = self._form(right)
+        form = self._affine_form(right)
         if isinstance(form, Vector) and self._is_matrix(left):
             return self._algebra.outer(self._coefficient(left), form)
         return self._algebra.product(form, self._coefficient(left))
@@ -464,10 +464,9 @@ class _ScanBody:
 
     def _sum_of_rows(self, node: fx.Node) -> Vector:
         (source,) = node.args
-        return Vector((self._read(source),))
+        return Vector((self._sum_of_product_rows(source),))
 
-    def _read(self, node: Any) -> Read:  # Any: as above
-        """Returns the sum of the rows of a product that has a state as a factor."""
+    def _sum_of_product_rows(self, node: Any) -> Read:  # Any: as above
         if isinstance(node, fx.Node) and node in self._open:
             return Read(self._place(node), True, ONE)
         if node in self._next and self._next.index(node) in self._matrices:
@@ -477,7 +476,7 @@ class _ScanBody:
             if isinstance(left, fx.Node) and not self._is_known(left):
                 left, right = right, left
             self._require_known(node, left)
-            read, factor = self._read(right), self._coefficient(left)
+            read, factor = self._sum_of_product_rows(right), self._coefficient(left)
             if factor.rows == 1:
                 return replace(read, factor=self._algebra.times(factor, read.factor))
             return replace(read, query=self._algebra.times(factor, read.query))

@@ -121,7 +121,7 @@ def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member], obstacles: dict
             obstacles.update((node.name, reader.name) for node, reader in outside.items())
             inner -= outside.keys()
         groups = _connected_groups(inner, members)
-        shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
+        shared = {map_ for group in groups for map_ in _cyclic_maps(graph, group)}
         if not shared:
             yield from groups
             return
@@ -158,7 +158,7 @@ def _connected_groups(inner: Collection[fx.Node], members: Mapping[fx.Node, _Mem
     return [*{id(group): group for group in group_of.values()}.values()]
 
 
-def _in_circles(graph: fx.Graph, group: _Group) -> set[fx.Node]:
+def _cyclic_maps(graph: fx.Graph, group: _Group) -> set[fx.Node]:
     """Returns the maps of a group that several of its nodes read, if a result of it, or another value that depends on
     it, is an argument of it: the results need all rows."""
     own, after = group.nodes(), set(group.results)

@@ -119,13 +119,13 @@ class _CountedLoop(Loop):
         extras: list[Costs] = []
         if detached:
             with torch.no_grad():
-                results = self._take(steps[:detached], *states, *captured)
+                results = self._take_steps(steps[:detached], *states, *captured)
             # A step may return a value from outside as it is.
             states, emissions, extras = tree_map(_detached, results)
         first = len(emissions) if torch.is_grad_enabled() else 0
         size = self.together or max(len(steps), 1)
         for start in range(detached, len(steps), size):
-            take = self._take if self.together is None else partial(computed_again, self._take)
+            take = self._take_steps if self.together is None else partial(computed_again, self._take_steps)
             states, own_emissions, own_extras = take(steps[start : start + size], *states, *captured)
             emissions = own_emissions if self.step_results is None else emissions + own_emissions
             extras += own_extras
@@ -138,7 +138,7 @@ class _CountedLoop(Loop):
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    def _take(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
+    def _take_steps(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
         """Takes some steps. Returns the states after them, what they emit (the last one alone unless `step_results`
         gathers it), and their extra results."""
         states, captured = values[: self.states], values[self.states :]

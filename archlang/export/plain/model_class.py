@@ -176,7 +176,7 @@ class Forward:
         self.helpers: dict[QualifiedName, None] = {}
         self.bodies: list[ast.FunctionDef] = []
         program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"})
-        self._body_names = {id(loop): _take(loop.name, self._taken) for loop in _loops(program.code)}
+        self._body_names = {id(loop): _unused_name(loop.name, self._taken) for loop in _loops(program.code)}
         self.function = self._function(program)
 
     def helper(self, helper: str | Callable[..., Any]) -> ast.Name:
@@ -187,7 +187,7 @@ class Forward:
 
     def _function(self, program: PythonProgram) -> ast.FunctionDef:
         taken = {*self._taken}
-        keys, fields = program.fields, [_take(field, taken) for field in program.fields]
+        keys, fields = program.fields, [_unused_name(field, taken) for field in program.fields]
         with_lengths = [index for index, field in enumerate(program.inputs) if field.type.lengths]
         is_shared = len({program.inputs[index].type.lengths[0] for index in with_lengths}) == 1
         arguments, lines = [*fields], []
@@ -198,7 +198,7 @@ class Forward:
                 source = f"dict.fromkeys({shared!r}, lengths) if isinstance(lengths, Tensor) else {source}"
             lines.append(f"lengths = {source}")
         for name, indices in zip(_arguments(program.code)[len(fields) :], program.masked, strict=True):
-            mask, source = _take(name, taken), "lengths"
+            mask, source = _unused_name(name, taken), "lengths"
             if len(fields) > 1:
                 source = f"lengths.get({keys[indices[-1]]!r})"
                 for index in reversed(indices[:-1]):
@@ -242,7 +242,7 @@ class Forward:
         for statement in reversed(statements):
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)]):
-                    names[name] = _take(name, taken)
+                    names[name] = _unused_name(name, taken)
                     statement.beside = _place(code.nodes.get(name))  # type: ignore[attr-defined]
         return [rewritten.visit(statement) for statement in reversed(statements)]
 
@@ -290,7 +290,7 @@ class Forward:
     def _body(self, loop: LoweredLoop) -> ast.Name:
         """Writes the function of a loop's body, and returns its name."""
         name, taken = self._body_names[id(loop)], {*self._taken}
-        names = {argument: _take(argument, taken) for argument in _arguments(loop.body)}
+        names = {argument: _unused_name(argument, taken) for argument in _arguments(loop.body)}
         (function,) = ast.parse(f"def {name}({', '.join(['self', *names.values()])}):\n    pass").body
         assert isinstance(function, ast.FunctionDef)
         function.body = self._statements(loop.body, names, taken)
@@ -338,7 +338,7 @@ class _Rewriting(ast.NodeTransformer):
         return ast.Call(self.visit(node.func), arguments, masks)
 
 
-def _take(preferred: str, taken: set[str]) -> str:
+def _unused_name(preferred: str, taken: set[str]) -> str:
     """Takes an unused name."""
     name = unused_name(preferred, taken)
     taken.add(name)

@@ -323,10 +323,10 @@ def place_readably(box: Box) -> PlacedBox:
     """Places a box for a picture that does not fold, in columns if it is too wide otherwise."""
     placed = place_boxes(box.without_repeats())
     is_pair = any(child.kind == "model" for child in box.boxes)
-    return placed if placed.width <= WIDEST or is_pair else _in_columns(box)
+    return placed if placed.width <= WIDEST or is_pair else _placed_in_columns(box)
 
 
-def _in_columns(box: Box) -> PlacedBox:
+def _placed_in_columns(box: Box) -> PlacedBox:
     """Returns the model with its blocks inside it, each as far up as it has a place beside or below those before."""
     drawing = _Blocks()
     content = drawing.without_blocks(box)

@@ -134,7 +134,7 @@ class Engine:
                     running.update(zip(self._begin(begun), jobs, strict=True))
                 if not running:
                     return
-                for job in self._ended(running):
+                for job in self._wait_for_ended(running):
                     for result in self._results_of(job, running.pop(job), stop_asked):
                         point = result.point
                         tries[point.folder] += 1
@@ -160,7 +160,7 @@ class Engine:
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         raise NotImplementedError
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         raise NotImplementedError
 
     def _results(self, job: Any) -> Sequence[PointResult]:
@@ -212,7 +212,7 @@ class LocalEngine(Engine):
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         return [self._pool.schedule(_run_on_own_gpu, args=[job]) for job in jobs]
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         return wait(running, timeout=_SECONDS_BETWEEN_CHECKS, return_when=FIRST_COMPLETED).done
 
     def _results(self, job: Any) -> Sequence[PointResult]:
@@ -367,7 +367,7 @@ class RayEngine(Engine):
         ]
         return _Tasks(tasks, group)
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         tasks = [task for job in running for task in job.running]
         ended, _ = self._ray.wait(tasks, num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
         if not ended:
@@ -456,7 +456,7 @@ class SlurmEngine(Engine):
         with self._executor.batch():  # as one array of SLURM
             return [self._executor.submit(job) for job in jobs]
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         ended = [job for job in running if job.done()]
         if not ended:
             time.sleep(_SECONDS_BETWEEN_CHECKS)

@@ -408,7 +408,7 @@ class _ItemReader:
         if self._decodes:
             completed, decoded = complete(self._module, self._format, batch, self._length, choose)
             steps = self._steps(completed)
-            return [self._written(batch, decoded, row, steps[row]) for row in range(len(items))]
+            return [self._written_prediction(batch, decoded, row, steps[row]) for row in range(len(items))]
         logits = forward(self._module, batch)
         depths = self._depths(len(items))
         return [self._answered(batch, logits, row, depths[row]) for row in range(len(items))]
@@ -447,7 +447,7 @@ class _ItemReader:
             return self._format.answer.join(predicted)
         return " ".join(predicted)
 
-    def _written(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
+    def _written_prediction(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
         words, end = self._format.words, self._format.end
         length = int(decoded.lengths[row])
         probabilities = decoded.logits[row].float().softmax(-1)
@@ -488,7 +488,7 @@ class _ItemReader:
         steps = self._steps(
             replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})
         )
-        predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
+        predictions = [self._written_prediction(batch, decoded, row, steps[row]) for row in range(len(prompt))]
         return [replace(prediction, target=None) for prediction in predictions]
 
     def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:

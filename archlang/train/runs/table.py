@@ -176,7 +176,7 @@ class TableRuns:
 
 def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | bool]) -> CellResult:
     if cell.options:
-        return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+        return _best_option([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
     return _cell_result(cell, cell.plans, results)
 
 
@@ -213,7 +213,7 @@ def _cell_result(
     return CellResult(cell, values, tuple(missing), damaged, has_no_group, option, is_running=is_running)
 
 
-def _best(options: Sequence[CellResult]) -> CellResult:
+def _best_option(options: Sequence[CellResult]) -> CellResult:
     metric = options[0].cell.column.metric.partition(".")[2]
 
     def rank_of_mean(option: CellResult) -> float:
