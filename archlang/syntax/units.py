@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from archlang.syntax.tokens import (
@@ -243,8 +243,10 @@ def _colon_ends_header(tokens: list[Token], index: int) -> bool:
 
 
 def _begins_branch(tokens: list[Token], index: int) -> bool:
-    line = (token for token in tokens[index + 1 :] if token.line != tokens[index].line or token == "{")
-    return next(line, None) == "{" and (tokens[index + 1 : index + 2] in (["{"], ["if"]))
+    if tokens[index + 1 : index + 2] not in (["{"], ["if"]):
+        return False
+    line = (token for token in islice(tokens, index + 1, None) if token.line != tokens[index].line or token == "{")
+    return next(line, None) == "{"
 
 
 def _empty(kind: str, before: Token, is_written: bool = False) -> Token:

@@ -24,7 +24,7 @@ class FileLanguageModel(TextFileTask):
     text: str
 
     signs = (END, BEGIN)
-    marks: ClassVar = {"x": BEGUN}
+    marks: ClassVar[dict[str, tuple[str, str | None]]] = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
     unit = Unit.POSITION
     metrics: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")

@@ -27,7 +27,7 @@ from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.cache import Facts, entry
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut, most_frequent
-from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits, ranges
 from archlang.tasks.kit.streams import Stream, open_stream
 from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
 from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, UserFiles
@@ -50,10 +50,12 @@ class Text(FileLanguageModel):
     header, group = True, "none"
     documents = True
     own_groups = ("window",)
-    metrics: ClassVar = ("bits_per_byte", "perplexity", "accuracy")
+    metrics: ClassVar[tuple[str, ...]] = ("bits_per_byte", "perplexity", "accuracy")
     # The paths by static, and the task of each corpus of a mixture.
     named: Mapping[str, tuple[str, ...]] = {}
     parts: "tuple[Text, ...]" = ()
+    # How often each window of train is an item.
+    copies = 1
 
     def _bind(self, statics: Mapping[str, object]) -> Binding:
         binding = super()._bind(statics)
@@ -164,7 +166,7 @@ class Text(FileLanguageModel):
         )
 
     @property
-    def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
+    def marks(self) -> dict[str, tuple[str, str | None]]:  # type: ignore[override]  # a ClassVar of other tasks
         return {"x": (self.vocabulary[self._ends()[0]], None)}
 
     def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
@@ -243,6 +245,17 @@ class Text(FileLanguageModel):
         if self.parts:
             yield from self._mixed(split, seed)
             return
+        first = 0
+        for windows in self._windows_of(split, seed):
+            for number in range(self.copies if split == "train" else 1):
+                yield self.items(windows, first, number)
+            first += len(windows)
+
+    def items(self, windows: Split, first: int, number: int) -> Split:
+        """Returns windows, the first of which has the number `first` in its split, as items of the copy `number`."""
+        return windows
+
+    def _windows_of(self, split: str, seed: int) -> Iterator[Split]:
         source = self._source(self.path)
         own_file: str = getattr(self, split, "")
         if own_file or not source.is_one_text:
@@ -268,7 +281,8 @@ class Text(FileLanguageModel):
         sizes = np.array([len(text.encode(errors="surrogatepass")) for text in texts])
         source = UserFiles(self.name, (), (), documents=True)
         corpus = Corpus(source, (documents,), np.zeros(len(texts), np.int64), None, None, sizes, Ragged.of([]))
-        return self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
+        windows = self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
+        return join_splits([self.items(windows, 0, number) for number in range(self.copies)])
 
     # Windows
 
@@ -285,7 +299,7 @@ class Text(FileLanguageModel):
         if self.packed and len(targets) and not rows.corpus.source.is_one_text:
             targets, sizes = Ragged(targets.values, targets.offsets[[0, -1]]), sizes.sum(keepdims=True)
         counts = self._windows(targets.lengths)
-        document, number = np.repeat(np.arange(len(targets)), counts), _ranges(counts)
+        document, number = np.repeat(np.arange(len(targets)), counts), ranges(counts)
         starts, positions = number * stride, targets.lengths[document]
         stops = np.minimum(starts + self.length, positions)
         # Where the window before has stopped.
@@ -296,14 +310,8 @@ class Text(FileLanguageModel):
             each.slices(targets.offsets[document] + starts, stops - starts) for each in (items.inputs["x"], targets)
         )
         counts_twice = stride < self.length
-        scored = Ragged(_ranges(targets.lengths) >= np.repeat(known - starts, targets.lengths), targets.offsets)
+        scored = Ragged(ranges(targets.lengths) >= np.repeat(known - starts, targets.lengths), targets.offsets)
         return Split(
             {"x": x}, targets, scored if counts_twice else None, {"window": np.asarray(number > 0, dtype=np.int64)},
             {"bytes": Ragged.table(sizes[:, None])},
         )  # fmt: skip
-
-
-def _ranges(counts: Integers) -> Integers:
-    """Returns 0, 1, … before each of the numbers `counts`, one range after another."""
-    offsets = offsets_of(counts)
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)

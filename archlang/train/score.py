@@ -14,7 +14,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
 from archlang.tasks.kit.metrics import Tally, tally
 from archlang.tasks.kit.split import Integers, Ragged, Reals, Split, TargetForm
-from archlang.tasks.kit.task import DecodableTask, JudgedTask, Task, loss_rule
+from archlang.tasks.kit.task import DecodableTask, JudgedTask, Kind, Task, loss_rule
 from archlang.train.data import Batch, DeviceSplit
 from archlang.train.devices import fixed_randomness
 from archlang.train.loss import forward, mean_loss, position_losses, predict
@@ -183,6 +183,8 @@ def evaluate(
     tallies = answers.tallies(task, settings)
     mean = total / max(weights.sum(), 1.0)
     sums, counts = contexts.sum(0)
+    # What a tag is predicted from is on both sides of it.
+    counts *= task.kind is not Kind.TAGGING
     by_context = {2**place: float(sums[place] / counts[place]) for place in np.flatnonzero(counts).tolist()}
     steps = depths if has_depths[0] else None
     return Score(name, mean, tallies, split.groups, len(split), steps, contexts=by_context)

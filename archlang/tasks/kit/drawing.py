@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits, ranges
 
 Shape = int | tuple[int, ...]
 
@@ -142,6 +142,23 @@ def combine(first: Fingerprints, second: Fingerprints) -> Fingerprints:
     """Returns the fingerprints of ordered pairs."""
     weights = _weights()
     return _mix(first * weights[0] + second * weights[1])
+
+
+def words_of_positions(key: tuple[Integers, int, int], lengths: Integers) -> Fingerprints:
+    """Returns 64 random bits for each position of sequences of these lengths [N]. They depend on the number of the
+    sequence [N] and the two other numbers of the key alone."""
+    numbers, *others = key
+    columns = [np.repeat(numbers, lengths), ranges(lengths), *(np.full(lengths.sum(), other) for other in others)]
+    return table_fingerprints(np.column_stack(columns))
+
+
+def random_positions(words: Fingerprints, lengths: Integers, counts: Integers) -> Truths:
+    """Marks so many positions `counts` [N] of each of the sequences of these lengths [N], by the words of all
+    positions."""
+    marks = np.zeros(len(words), dtype=np.bool_)
+    order = np.lexsort((words, np.repeat(np.arange(len(lengths)), lengths)))
+    marks[order] = ranges(lengths) < np.repeat(counts, lengths)
+    return marks
 
 
 @cache

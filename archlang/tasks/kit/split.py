@@ -99,6 +99,12 @@ def offsets_of(lengths: Integers) -> Integers:
     return offsets
 
 
+def ranges(counts: Integers) -> Integers:
+    """Returns 0, 1, … before each of the numbers `counts`, one range after another."""
+    offsets = offsets_of(counts)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+
+
 def enclose(sequences: Ragged, begin: int, end: int) -> Ragged:
     """Returns each sequence with `begin` before it and `end` after it; features get constant rows of these."""
     lengths = sequences.lengths + 2
