@@ -68,7 +68,7 @@ class Expressions:
                 return result
             case tree.Unary(operator="-", operand=operand):
                 negated = self.value(operand, frame)
-                if negated is None or not self._data(negated, operand.span, "negation"):
+                if negated is None or not self._may_be_operand(negated, operand.span, "negation"):
                     return None
                 return frame.builder.add_node(Arithmetic.NEGATE, [negated], [negated.type], expression.span)[0]
             case tree.Binary(operator=operator) if operator in _OPERATIONS:
@@ -130,8 +130,7 @@ class Expressions:
     def _number(self, value: int | float, span: Span, frame: Frame) -> Flow:
         return frame.builder.add_node(Literal(value), [], [NUMBER], span)[0]
 
-    def _data(self, value: Flow, span: Span, what: str) -> bool:
-        """Whether arithmetic applies to a value."""
+    def _may_be_operand(self, value: Flow, span: Span, what: str) -> bool:
         if value.type.name in ISOLATED:
             self._report(mistakes.address_is_no_data(span, what, value.type))
             return False
@@ -145,7 +144,7 @@ class Expressions:
         if left is None or right is None:
             return None
         sides = (expression.left.span, expression.right.span)
-        if not self._data(left, sides[0], f"`{expression.operator}`") or not self._data(
+        if not self._may_be_operand(left, sides[0], f"`{expression.operator}`") or not self._may_be_operand(
             right, sides[1], f"`{expression.operator}`"
         ):
             return None

@@ -125,7 +125,6 @@ def _node(node: Node, indent: str) -> Iterator[str]:
 
 
 def _attributes_of(operation: operations.Operation) -> dict[str, StaticValue]:
-    """The facts of an operation by their names in the text."""
     match operation:
         case operations.Arithmetic():
             return {}

@@ -97,7 +97,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
     derived: set[Dim] = set()
     for node in region.nodes:
         argument_types = [types[source] for source in node.inputs if source in types]
-        for read in (*_used(node, argument_types, instances), *divisor_lengths(node, types)):
+        for read in (*_lengths_of_masks(node, argument_types, instances), *divisor_lengths(node, types)):
             if read in summands_of:
                 derived.add(read)
             for length in summands_of.get(read, (read,)):
@@ -117,8 +117,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
     return tuple(needed), derived
 
 
-def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:
-    """The lengths whose masks a node reads."""
+def _lengths_of_masks(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:
     if isinstance(node.operation, Call):
         yield from named_lengths(instances[node.operation.instance], types).values()
     if isinstance(node.operation, Loop):

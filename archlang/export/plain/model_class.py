@@ -342,7 +342,6 @@ class _Rewriting(ast.NodeTransformer):
 
 
 def _unused_name(preferred: str, taken: set[str]) -> str:
-    """Takes an unused name."""
     name = unused_name(preferred, taken)
     taken.add(name)
     return name
