@@ -16,7 +16,7 @@ from archlang.syntax.parser import ParsedPart, bounds_of_parts, join, parse, par
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import BYTE_ORDER_MARK, LARGEST
 from archlang.syntax.tokens import MOST_WORDS
-from archlang.syntax.tree import Definition, Program, Syntax
+from archlang.syntax.tree import Definition, Program, moved
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
@@ -46,11 +46,10 @@ def _known_part(source: Source, start: int, end: int) -> tuple[ParsedPart, int]:
 def _at_place(part: ParsedPart, source: Source, start: int, place: int) -> ParsedPart:
     if place == start and all(node.span.source is source for node in part.nodes):
         return part
-    return part._replace(nodes=[_moved(node, source, start - place) for node in part.nodes])
+    return part._replace(nodes=[moved(node, source, start - place) for node in part.nodes])
 
 
 def _formatted_parts(text: str, starts: Sequence[int]) -> Iterator[str]:
-    """Yields the formatted parts of a text without mistakes."""
     first = 0
     for end in (*starts[1:], len(text)):
         part = text[first:end]
@@ -63,20 +62,6 @@ def _formatted_parts(text: str, starts: Sequence[int]) -> Iterator[str]:
 
 def _formatted(text: str) -> str:
     return format_program(parse(Source("", text)))
-
-
-def _moved(node: Syntax, source: Source, distance: int) -> Syntax:
-    moved: Syntax = object.__new__(type(node))
-    for name in node.__dataclass_fields__:
-        value = getattr(node, name)
-        if isinstance(value, Span):
-            value = Span(source, value.start + distance, value.end + distance)
-        elif isinstance(value, Syntax):
-            value = _moved(value, source, distance)
-        elif value and isinstance(value, tuple):
-            value = tuple([_moved(each, source, distance) if isinstance(each, Syntax) else each for each in value])
-        object.__setattr__(moved, name, value)  # fields of a new node
-    return moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +117,7 @@ class Document:
         """Returns the types of the values of a block of the file, by the start and the end of their places; empty for
         other items."""
         declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
-        if declaration is None or declaration.item is not item or not self._has_types:
+        if declaration is None or declaration.item is not item or not self.has_types:
             return {}
         start, types = declaration.item.span.start, dict[tuple[int, int], Type]()
 
@@ -159,7 +144,7 @@ class Document:
         return BYTE_ORDER_MARK * self.text.startswith(BYTE_ORDER_MARK) + formatted
 
     @cached_property
-    def _has_types(self) -> bool:
+    def has_types(self) -> bool:
         """Whether the bodies of the file can be elaborated."""
         loader, resolved = self._loaded
         codes = {diagnostic.code for diagnostic in loader.diagnostics}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from archlang.editor.details import call_details, item_details, static_details, value_details
@@ -10,6 +11,7 @@ from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import DocumentNames, Item, Meaning
 from archlang.errors import Span
+from archlang.errors.effort import known
 from archlang.resolve import library
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import CallExpression, Definition, Extern, Let, Use, sentences, walk
@@ -124,15 +126,24 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
     """Returns the type of each value that a statement binds, to show after its name, in the blocks between two
     offsets."""
     end = len(document.text) if end is None else end
-    names, hints = DocumentNames(document), dict[int, str]()
+    names, hints = DocumentNames(document), list[Hint]()
     for item in document.program.items:
         if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
-            types = document.types_of(item)
-            for place in names.within(item):
-                kind = types.get((place.span.start, place.span.end))
-                if kind is not None and place.symbol.kind == "value" and place.symbol.span == place.span:
-                    hints[place.span.end] = f": {kind}"
-    return tuple(Hint(offset, text) for offset, text in sorted(hints.items()))
+            content = document.resolved.content_of(item) if document.has_types else None
+            of_item = known(content and ("hints", content), partial(_hints_within, names, item))
+            hints += [Hint(item.span.start + offset, text) for offset, text in of_item]
+    return tuple(sorted(hints, key=lambda hint: hint.offset))
+
+
+def _hints_within(names: DocumentNames, item: Definition) -> list[tuple[int, str]]:
+    types = names.document.types_of(item)
+    by_place = {
+        place.span.end - item.span.start: f": {kind}"
+        for place in names.within(item)
+        if (kind := types.get((place.span.start, place.span.end))) is not None
+        and (place.symbol.kind, place.symbol.span) == ("value", place.span)
+    }
+    return list(by_place.items())
 
 
 def _type_at(document: Document, span: Span) -> Type | None:

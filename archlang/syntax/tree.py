@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import dataclass_transform
+from typing import TYPE_CHECKING, TypeVar, dataclass_transform
 
 from archlang.errors import Source, Span
 
@@ -21,6 +21,8 @@ class Syntax:
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 
+
+N = TypeVar("N", bound=Syntax)
 
 # Expressions. One grammar serves statics (in brackets) and data (in parentheses and bodies).
 
@@ -381,6 +383,17 @@ class Item(Syntax):
     documentation: tuple[str, ...] = field(default=(), compare=False)
     is_whole: bool = field(default=True, compare=False, repr=False)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A field that `moved` has left is moved when it is first read."""
+            if "_unmoved" not in self.__dict__ or name not in self.__dataclass_fields__:
+                raise AttributeError(name)
+            item, source, distance = self._unmoved
+            value = _moved_value(getattr(item, name), source, distance)
+            object.__setattr__(self, name, value)
+            return value
+
 
 class Use(Item):
     """`use archlang.attention` (`path` dotted) or `use "./mine.arch" as mine` (`is_file`)."""
@@ -612,6 +625,29 @@ def children(node: Syntax) -> list[Syntax]:
         elif isinstance(value, tuple):
             nodes += [part for part in value if isinstance(part, Syntax)]
     return nodes
+
+
+def moved(node: N, source: Source, distance: int) -> N:
+    """Returns a node with all places moved to another source, by a distance. What is inside an item is moved when it is
+    read: after a change, few items of a text are."""
+    copy: N = object.__new__(type(node))
+    if isinstance(node, Item):
+        object.__setattr__(copy, "_unmoved", (node, source, distance))
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        # A field that is missing is read from the class if it has a default.
+        if isinstance(node, Item) and isinstance(value, Syntax | tuple) and not hasattr(type(node), name):
+            continue
+        object.__setattr__(copy, name, _moved_value(value, source, distance))
+    return copy
+
+
+def _moved_value(value: object, source: Source, distance: int) -> object:
+    if isinstance(value, Span):
+        return Span(source, value.start + distance, value.end + distance)
+    if isinstance(value, Syntax):
+        return moved(value, source, distance)
+    return tuple([_moved_value(each, source, distance) for each in value]) if isinstance(value, tuple) else value
 
 
 _SENTENCE = re.compile(r".*?[.?!](?= [A-Z`]|$)")
