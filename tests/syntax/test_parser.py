@@ -1,12 +1,10 @@
 """The node and the span of each construct."""
 
-from pathlib import Path
-
 import pytest
 
 from archlang.errors import ProgramError, Source
 from archlang.syntax import tree
-from archlang.syntax.parser import parse, parse_setting, parse_tolerantly, read
+from archlang.syntax.parser import parse, parse_setting, parse_tolerantly
 from archlang.syntax.printer import unparse
 
 
@@ -383,10 +381,6 @@ def test_every_node_is_inside_its_parent(everything: str) -> None:
     for item in program(everything).items:
         for node in tree.walk(item):
             check(node)
-
-
-def test_every_program_of_the_project_parses(program_file: Path) -> None:
-    assert parse_tolerantly(read(program_file))[1] == ()
 
 
 def test_settings_of_a_command_line_are_expressions() -> None:
