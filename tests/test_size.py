@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_251, 4_200, 51),
-    "elaborate resolve types plan": (10_054, 9_800, 254),
-    "train api": (10_018, 7_900, 2_118),
-    "tasks data": (9_873, 8_600, 1_273),
-    "export": (1_958, 2_400, 0),
+    "syntax": (4_246, 4_200, 51),
+    "elaborate resolve types plan": (10_192, 9_800, 392),
+    "train api": (10_028, 7_900, 2_128),
+    "tasks data": (9_872, 8_600, 1_273),
+    "export": (1_966, 2_400, 0),
     "editor play": (4_410, 4_400, 13),
-    "reports": (3_697, 3_700, 6),
+    "reports": (3_700, 3_700, 6),
     "cli": (3_524, 3_500, 154),
-    "": (21_070, 16_500, 4_570),
+    "": (21_232, 16_500, 4_732),
 }
-TOTAL = 68_855  # the aim is 61,000, and the room of the parts
-TESTS = 61_086  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 69_170  # the aim is 61,000, and the room of the parts
+TESTS = 61_540  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -12,6 +12,7 @@ from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime import loops
 from archlang.backend.runtime.bound import bound
 from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.gradients import GradientLoop
 from archlang.backend.runtime.halting import HaltingBlock
 from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan
 from archlang.graph import operations
@@ -61,6 +62,8 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> loops.Loop:
             return loops.StackLoop(**common, states=loop_layout(node).states, emits=emits, path=path)
         case operations.Experts(path=path):
             return ExpertLoop(**common, path=relative_path(path, loop.scope))
+        case operations.Gradient():
+            return GradientLoop(**common)
         case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
             scan = PositionScan if takes_positions(node) else ChunkScan
             growing = [

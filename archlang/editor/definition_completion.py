@@ -266,7 +266,6 @@ class _DefinitionPlace:
 
     @cached_property
     def _compared_static(self) -> StaticParameter | None:
-        """The static with which the place is compared; None if there is none."""
         text, item = self.document.text, item_around(self.document, self.offset)
         compared = _COMPARED.search(text, text.rfind("\n", 0, self.offset) + 1, self.offset)
         statics = item.signature.statics if isinstance(item, Definition | Extern) else ()

@@ -50,7 +50,6 @@ def _at_place(part: ParsedPart, source: Source, start: int, place: int) -> Parse
 
 
 def _formatted_parts(text: str, starts: Sequence[int]) -> Iterator[str]:
-    """Yields the formatted parts of a text without mistakes."""
     first = 0
     for end in (*starts[1:], len(text)):
         part = text[first:end]

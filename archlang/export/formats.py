@@ -21,6 +21,7 @@ from archlang.disk.os_errors import os_errors_as
 from archlang.export import mistakes
 from archlang.export.places import first_node, place_of, place_of_field, reason_of, refused_node, restriction_stacks
 from archlang.export.plain.file import export_plain
+from archlang.graph.operations import Gradient
 
 # Sizes of the traced batch. They differ, so that torch takes none for another.
 _BATCH = 3
@@ -84,6 +85,11 @@ def trace(module: Architecture) -> ExportedProgram:
     Raises:
         ExportError: torch cannot export the model."""
     model = module.program.graph.name
+    for gradient in module.program.graph.region.walk():
+        if isinstance(gradient.operation, Gradient):
+            raise mistakes.not_traced(
+                *place_of(module, gradient), "torch.export writes no gradients that a model computes"
+            )
     symbols = sorted({str(size) for field in module.program.inputs for size in field.sizes if isinstance(size, str)})
     sizes = dict(zip(symbols, _LENGTHS, strict=False))
     for field in module.program.inputs:

@@ -15,7 +15,7 @@ from archlang.graph.causality import horizon
 from archlang.graph.decoding import decoding_state
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
+from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.graph.summary import summarize
 from archlang.graph.transitions import Transition, transitions
@@ -251,6 +251,10 @@ class _Paths:
             case Halting(instance=path, limit=limit):
                 waits = _START if self._instances[path].per_position else _Path(mixes=1, reach=inf)
                 return waits.then(self.region(node.regions[0]), limit)
+            case Gradient():
+                # Forward and backward, which is no layer of attention.
+                inner = self.region(node.regions[0])
+                return _START.then(inner._replace(attends=0, mixes=inner.attends + inner.mixes), 2)
         return _START.then(self.region(node.regions[0]), step_limit(node.operation) or 1) if node.regions else _START
 
     def _call(self, node: Node, types: Mapping[str, Type]) -> _Path:

@@ -7,7 +7,7 @@ from math import ceil
 
 from archlang.errors.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region, has_halting_positions, is_idle, loop_layout
-from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Call, Experts, Gradient, Halting, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import (
     CAUSAL,
@@ -34,6 +34,7 @@ class Reason(Enum):
     READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
     MOVES_FOR_OTHERS = "updates a state while any position is running"
+    DIFFERENTIATES_ALL = "adds up the losses of all positions, which read other positions of the value"
     ENDS_WITH_THE_LAST = "returns the state after the last step"
 
 
@@ -149,6 +150,8 @@ class _HorizonAnalysis:
             instance = self._instances[node.operation.instance]
             separately = instance.per_position and instance.reads[:1] != ("full",)
             return Reason.MOVES_FOR_OTHERS if separately else Reason.HALTS_BY_ALL
+        if isinstance(node.operation, Gradient):
+            return Reason.DIFFERENTIATES_ALL
         if isinstance(node.operation, Scan):
             return Reason.ENDS_WITH_THE_LAST
         if not isinstance(node.operation, Call) or not self.looks_ahead(node):
@@ -195,6 +198,8 @@ class _HorizonAnalysis:
                     results = self._halting(node, node.operation, arguments, depth)
                 case Experts():
                     results = [self._experts(node, arguments, depth)]
+                case Gradient():
+                    results = [self._gradient(node, arguments, depth)]
                 case Scan():
                     results = self._scan(node, node.operation, arguments, depth)
                 case _:
@@ -362,6 +367,15 @@ class _HorizonAnalysis:
         # A value of the position alone depends on what the position depends on.
         own = values if result == within(depth + 1) else result.joined(depth, True).scaled(values.rate)
         return own.join(weights, depth)
+
+    def _gradient(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
+        """A derivative depends on what its loss depends on. Position i of it is that of the losses of all positions,
+        unless the loss of each position reads the value at this position only."""
+        (body,) = node.regions
+        (loss,) = self._region(body, arguments, depth, self._captured_causes(node))
+        others = [NOTHING] * (len(arguments) - 1)
+        (reads,) = _HorizonAnalysis(self._instances)._region(body, [POINTWISE, *others], depth, [None] * len(arguments))
+        return loss if reads in (POINTWISE, NOTHING) else loss.read(Manner.FULL, depth)
 
     def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,), carried = node.regions, scan.carried

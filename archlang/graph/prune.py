@@ -9,7 +9,7 @@ from itertools import compress
 
 from archlang.graph.graph import Graph, Instance, Node, Region, is_idle, loop_layout
 from archlang.graph.inline import Expansion, expanded, inline, rename, rename_inputs
-from archlang.graph.operations import Experts, Halting, Loop, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Experts, Gradient, Halting, Loop, Loss, Part, Repeat, Scan, Stack
 from archlang.types.statics import instances_in
 
 
@@ -112,6 +112,8 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
             outside, inside = [True, *states, *captured], [*[True] * layout.inner, *states, *captured]
         case Experts():
             outside, inside = [True, True, *captured], [True, *captured]
+        case Gradient():
+            outside, inside = [True, *captured], [True, *captured]
         case Halting(state=halted):
             operation = replace(operation, state=sorted(live).index(halted), mixture=any(mixture), emits=emits)
     shrunken = replace(

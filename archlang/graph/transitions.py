@@ -14,7 +14,19 @@ from math import exp, inf, log, prod
 from archlang.graph.facts import Act
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.operations import (
+    Arithmetic,
+    Call,
+    Experts,
+    Gradient,
+    Halting,
+    Literal,
+    Loss,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+)
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
 
@@ -186,6 +198,9 @@ class _TransitionAnalysis:
                 self._scan(node, arguments)
             case Repeat() | Stack() | Halting() | Experts():
                 return self._loop(node, arguments)
+            case Gradient():
+                self._loop(node, arguments)
+                return [_other(arguments)]
             case Loss():
                 return []
         return [_other(arguments, "unknown") for _ in node.types]

@@ -21,6 +21,8 @@ from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
 from archlang.syntax.tokens import MOST_WORDS, pieces
 
+GRADIENT = "gradient"
+"""the name of the form `gradient(loss, value)`, which a block or value of a program hides"""
 Item = tree.Definition | tree.Extern | tree.Recipe | tree.Table
 Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
 
@@ -52,7 +54,7 @@ class ResolvedFile:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(self.own) | frozenset(self.used) | library.block_names()
+        return frozenset(self.own) | frozenset(self.used) | library.block_names() | {GRADIENT}
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from archlang.errors import Diagnostic
 from archlang.resolve import mistakes
-from archlang.resolve.resolve import ResolvedFile
+from archlang.resolve.resolve import GRADIENT, ResolvedFile
 from archlang.syntax import tree
 from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature, walk
 
@@ -65,7 +65,7 @@ def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[D
         else:
             used = _flowing(node.over) if isinstance(node, tree.ScanStatement | tree.ExpertsStatement) else iter(())
         for name, is_block in used:
-            is_known_block = file.find(name.text) is not None
+            is_known_block = name.text == GRADIENT or file.find(name.text) is not None
             if name.parts[0] in bound or (is_block and is_known_block):
                 continue
             if is_block:

@@ -166,8 +166,8 @@ class TreeBuilder:
             "start": lambda parts: parts,
             "use": self._use,
             "definition": self._definition,
-            "recipe": partial(self._listing, tree.Recipe, "base"),
-            "table": partial(self._listing, tree.Table, "origin"),
+            "recipe": partial(self._recipe_or_table, tree.Recipe, "base"),
+            "table": partial(self._recipe_or_table, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "random": partial(self._clause_of, "caveats", tree.Caveat, "kind _ test"),
             "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
@@ -328,8 +328,7 @@ class TreeBuilder:
             python_span=self._span([name if python is None else python]),
         )
 
-    def _listing(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
-        """Builds a recipe or a table."""
+    def _recipe_or_table(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
         return self._item(kind, f"_ name _ {origin} _ *parts _", parts)
 
     def _item(self, kind: type[ItemT], fields: str, parts: Parts, **more: Any) -> ItemT:  # Any: further fields

@@ -36,7 +36,6 @@ def spaced(code: Sequence[Token]) -> str:
 
 
 def _has_space_before(code: Sequence[Token], index: int) -> bool:
-    """Returns whether a space stands before a token."""
     has_space = code[index - 1].end_pos != code[index].start_pos
     before, token = str(code[index - 1]), str(code[index])  # tokens take long to compare
     if token in (",", ")", "]", ":", "..", "...") or before in ("(", "[", "..") or (before == "{" and token == "}"):

@@ -158,7 +158,7 @@ class _Layout:
             if token == "{":
                 self._open.append(_Open(token, statement))
             if token == "}":
-                self._close(index, token, line)
+                self._read_closing_brace(index, token, line)
                 if is_first(self._tokens, index):
                     self._lines = [each for each in self._lines if each[0] < line]
                     self._lines.append((line, len(self._balanced)))
@@ -179,8 +179,7 @@ class _Layout:
             self._lines.pop()
         self._lines.append((column, len(self._balanced)))
 
-    def _close(self, index: int, token: Token, line: int) -> None:
-        """Reads a `}`."""
+    def _read_closing_brace(self, index: int, token: Token, line: int) -> None:
         begins_line = is_first(self._tokens, index)
         while begins_line and len(self._open) > 1 and self._open[-1].indent > line:
             self._close_missing(token)
@@ -293,7 +292,6 @@ class _Cutter:
         return [header, *rest]
 
     def _read_body(self, unit: TokenGroup, word: Token) -> None:
-        """Reads from a `{` to its `}`."""
         unit.opener, end = self._tokens[self._place], self._closers[self._place]
         self._place += 1
         first = self._tokens[self._place : self._place + 2]

@@ -67,8 +67,8 @@ class StackedStep:
         self._runs, self._first = runs, first
         self._modules = [run.module for run in runs]
         try:
-            self._weights = _stack([dict(module.named_parameters()) for module in self._modules])
-            self._buffers = _stack([dict(module.named_buffers()) for module in self._modules])
+            self._weights = _stack_by_name([dict(module.named_parameters()) for module in self._modules])
+            self._buffers = _stack_by_name([dict(module.named_buffers()) for module in self._modules])
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -271,8 +271,7 @@ class StackedStep:
         return True
 
 
-def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Stacks tensors of the same name."""
+def _stack_by_name(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     stacked: dict[str, Tensor] = {}
     for name, first in parts[0].items():
         tensor = torch.stack([part[name].detach() for part in parts])

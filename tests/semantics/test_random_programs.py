@@ -53,6 +53,8 @@ CONSTRUCTS = {
     "scan without emission": r"^ *scan ",
     "scan over a named cut": r"scan \S+ in cut\d+ ",
     "scan over positions": r"scan \S+ in (?!chunks\[)\w+[\[(]",
+    "gradient of each position": r"= gradient\(sum_features",
+    "gradient of a sample": r"= gradient\(mean",
     "if": r"\bif ",
     "when": r" when ",
     "pipe": r" \|> ",

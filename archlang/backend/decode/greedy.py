@@ -183,7 +183,6 @@ class _FullModel:
 
 
 def _first_tokens(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
-    """The tokens that the answers begin with."""
     if not isinstance(begin, int):
         return begin
     if fields:

@@ -565,7 +565,6 @@ _LOOP_INPUTS = -1
 
 
 def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
-    """The nodes of some results of a region."""
     (output,) = (node for node in code.fused.nodes if node.op == "output")
     (results,) = output.args
     all_results = results if isinstance(results, tuple) else (results,)

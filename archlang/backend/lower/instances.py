@@ -112,7 +112,6 @@ def _in_order(graph: Graph) -> Iterator[str]:
 
 
 def _class_of(instance: Instance, plugins: Plugins) -> type[nn.Module]:
-    """The class that an instance names."""
     try:
         block = find_class(instance.python, plugins, instance.title)
     except (ImportError, AttributeError, ValueError) as error:  # ValueError: a module without a name

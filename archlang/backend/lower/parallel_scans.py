@@ -260,7 +260,7 @@ class _ScanBody:
             while (before := self._states[index]) is not result:
                 # As far as one update leads.
                 for node in reversed(nodes[nodes.index(before) + 1 :] if before in nodes else nodes):
-                    if _leads_by(node, before, result) and (update := self._update(node, index)) is not None:
+                    if _leads_by(node, before, result) and (update := self._as_update(node, index)) is not None:
                         break
                 else:
                     return None
@@ -274,8 +274,7 @@ class _ScanBody:
             self._states[index] = state
             self._forms.clear()
 
-    def _update(self, node: fx.Node, index: int) -> Matrix | None:
-        """Returns a value as an update of a state that has one key; None if it is none."""
+    def _as_update(self, node: fx.Node, index: int) -> Matrix | None:
         form = None if self._is_known(node) else self._form_or_none(node)
         # The kernel takes a b with one number as a multiple of the key.
         most = 0 if self._row_count(self._states[index]) == 1 else 1

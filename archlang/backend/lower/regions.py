@@ -211,7 +211,7 @@ class _RegionWriter:
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for value, outer in zip(inputs, outside, strict=True):
-            self._values[value.id] = self._take(value.name or outer or "value")
+            self._values[value.id] = self._add_argument(value.name or outer or "value")
             self._take_masks([length for length in value.type.lengths if length in chunk])
             if len(self._values) == len(inputs) - len(captured):
                 self._take_masks(growing)
@@ -240,10 +240,9 @@ class _RegionWriter:
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
-            self._masks[length] = self._take(f"mask_{_words(length)}")
+            self._masks[length] = self._add_argument(f"mask_{_words(length)}")
 
-    def _take(self, preferred: str) -> fx.Node:
-        """Adds an argument of the function."""
+    def _add_argument(self, preferred: str) -> fx.Node:
         return self._create("placeholder", None, (), {}, preferred)
 
     def _create(
@@ -394,6 +393,8 @@ class _RegionWriter:
         keywords = {}
         if halts:
             keywords["mask"] = self._mask(*length_facts.halted_lengths(node) or [None])
+        elif isinstance(node.operation, operations.Gradient):
+            keywords["mask"] = self._mask(*length_facts.loss_lengths(node) or [None])
         elif isinstance(node.operation, operations.Scan | operations.Experts) and takes_positions(node):
             keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras

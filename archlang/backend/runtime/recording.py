@@ -17,6 +17,7 @@ from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import module_path
 from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.gradients import GradientLoop
 from archlang.backend.runtime.halting import HaltingState
 from archlang.backend.runtime.loops import HaltingLoop, ObservedLoop, RepeatLoop, StackLoop
 from archlang.backend.runtime.result_check import CallTypes, calls_of
@@ -149,8 +150,8 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, types: Mapping[
     """Replaces each loop, also in loops, by a wrapper that counts its turns."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        if isinstance(runtime, ExpertLoop):
-            continue  # its body runs on the chosen positions of all samples
+        if isinstance(runtime, ExpertLoop | GradientLoop):
+            continue  # a body runs on the chosen positions of all samples, or again for its gradient
         undo.callback(_restore, owner, loop.name, runtime, dict(vars(runtime)))
         runtime.split = runtime.parallel = None  # these run outside of turns
         owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body, types)

@@ -266,7 +266,7 @@ class PositionScan(ScanLoop):
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         if self.parallel is not None and length > 1 and is_plain():
-            return self._at_once(self.parallel, sequence, values, mask)
+            return self._many_positions_at_once(self.parallel, sequence, values, mask)
         known = sequence if earlier is None else torch.cat((earlier, sequence), 1)
         windows = self._before(known, mask, range(known.shape[1])[-sequence.shape[1] :])
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
@@ -276,10 +276,9 @@ class PositionScan(ScanLoop):
                 results[state.index] = values[state.index]
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 
-    def _at_once(
+    def _many_positions_at_once(
         self, body: Body, sequence: Float[Tensor, "b n d"], values: Sequence[Any], mask: Bool[Tensor, "b n"] | None
     ) -> Any:  # Any: as in `_outputs`
-        """Runs the body for many positions at once."""
         states, _, captured = self._arguments(values)
         batch, length, _ = sequence.shape
         size = max(2, _MOST_POSITIONS // max(1, batch))

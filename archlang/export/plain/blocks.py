@@ -59,6 +59,7 @@ _CALLS: Mapping[QualifiedName, Callable[[ast.Call], ast.expr]] = {
     QualifiedName(f"{_RUNTIME}.stacking", "in_any_model"): lambda call: call.args[0],
     QualifiedName(f"{_RUNTIME}.stacking", "is_stacked"): lambda _: ast.Constant(False),
     QualifiedName(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
+    QualifiedName(f"{_RUNTIME}.stacking", "is_transformed"): lambda _: ast.Constant(False),
     QualifiedName(f"{_RUNTIME}.stacking", "is_plain"): lambda _: ast.Constant(False),
     QualifiedName("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
     QualifiedName(f"{_RUNTIME}.stacking", "is_large_on_cpu"): lambda _: ast.Constant(False),
@@ -90,7 +91,7 @@ class Collection:
                 for definition in map(self._live, self.definitions.values()):
                     attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
                     self._attributes.update(attributes)
-            waiting = {name for own in self.definitions.values() for name in _names(self._live(own))} - {
+            waiting = {name for own in self.definitions.values() for name in _used_definitions(self._live(own))} - {
                 *self.definitions
             }
         self.definitions = {name: self._live(definition) for name, definition in self.definitions.items()}
@@ -125,7 +126,7 @@ class Collection:
         def add(name: QualifiedName) -> None:
             if name not in started:
                 started.add(name)
-                for used in _names(self.definitions[name]):
+                for used in _used_definitions(self.definitions[name]):
                     add(used)
                 order[name] = None
 
@@ -139,8 +140,7 @@ class Collection:
         return {target for target in targets if isinstance(target, Import)}
 
 
-def _names(definition: ast.AST) -> Iterator[QualifiedName]:
-    """The definitions that a definition uses."""
+def _used_definitions(definition: ast.AST) -> Iterator[QualifiedName]:
     for node in global_names(definition):
         target = target_of(node)
         if isinstance(target, QualifiedName):

@@ -12,6 +12,7 @@ from typing import Any
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import OUTER, module_path, relative_path
 from archlang.backend.lower.regions import PythonProgram, lower
+from archlang.backend.runtime.gradients import differentiated
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.export.plain import helpers
 from archlang.export.plain.sources import QualifiedName
@@ -172,7 +173,7 @@ class Forward:
     functions of its loops, and `helpers` those that both call besides blocks."""
 
     def __init__(self, graph: Graph) -> None:
-        self._taken = {*RESERVED, *HELPERS}
+        self._taken = {*RESERVED, *HELPERS, differentiated.__name__}
         self.helpers: dict[QualifiedName, None] = {}
         self.bodies: list[ast.FunctionDef] = []
         program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"})
@@ -268,6 +269,8 @@ class Forward:
             case operations.Experts(path=path):
                 owners = attribute("self", relative_path(path, loop.scope))
                 return self._call("mixed", body, owners, *read, captured, mask)
+            case operations.Gradient():
+                return self._call(differentiated, body, own, *read, captured, mask)
             case operations.Halting(instance=path, limit=limit, state=state, mixture=mixture):
                 block = attribute("self", relative_path(path, loop.scope))
                 shapes = [
@@ -300,7 +303,7 @@ class Forward:
         self.bodies.append(function)
         return ast.Name(name, ast.Load())
 
-    def _call(self, helper: str, *arguments: Any) -> ast.expr:  # Any: expressions and constants
+    def _call(self, helper: str | Callable[..., Any], *arguments: Any) -> ast.expr:  # Any: expressions and constants
         values = [value if isinstance(value, ast.expr) else _constant(value) for value in arguments]
         return ast.Call(self.helper(helper), values, [])
 
@@ -339,7 +342,6 @@ class _Rewriting(ast.NodeTransformer):
 
 
 def _unused_name(preferred: str, taken: set[str]) -> str:
-    """Takes an unused name."""
     name = unused_name(preferred, taken)
     taken.add(name)
     return name

@@ -170,7 +170,8 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     kinds, outer_names = {}, {}
     for index, value in enumerate(body.inputs):
         if index == 0 and indices.inner:
-            kinds[value.id] = "position" if takes_positions(node) else "chunk"
+            part = "position" if takes_positions(node) else "chunk"
+            kinds[value.id] = "value" if isinstance(node.operation, operations.Gradient) else part
         elif index < indices.inner:
             kinds[value.id] = "before"
         elif index < indices.inner + indices.states:
@@ -219,6 +220,8 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             return f"stack × {count}", ("own weights each step",)
         case operations.Experts(count=count):
             return f"experts × {count}", ("own weights each", "a weighted sum, position by position")
+        case operations.Gradient():
+            return "gradient", ("of the loss by the value",)
         case operations.Halting(limit=limit, state=index):
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))

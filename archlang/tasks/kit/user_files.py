@@ -323,8 +323,8 @@ def _records(task: str, path: str, columns: Sequence[str], header: bool, documen
     if form == ".csv":
         return _table(task, path, _csv(task, path, ending), columns, header)
     if documents and form == ".txt":
-        return _documents(columns[0], _lines(task, path, ending))
-    lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
+        return _documents(columns[0], _numbered_lines(task, path, ending))
+    lines = ((number, line.rstrip("\r\n")) for number, line in _numbered_lines(task, path, ending) if line.strip())
     if form == ".jsonl":
         return _jsonl(path, lines)
     rows = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
@@ -372,7 +372,7 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
 
 
 def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(line for _, line in _lines(task, path, ending))
+    reader = csv.reader(line for _, line in _numbered_lines(task, path, ending))
     cells: list[str] | None = []
     number = 1
     while cells is not None:
@@ -442,8 +442,7 @@ def _cell(task: str, path: str, number: int, record: Mapping[str, object], colum
     raise mistakes.bad_line(number, path, f"`{column}` is neither a text, nor a number, nor a list of words")
 
 
-def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
-    """Yields the lines with their numbers."""
+def _numbered_lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     number = 0
     with naming_file(task, path, lambda: number), Stored(Path(path), ending).open() as stream:
         for number, line in enumerate(stream, 1):
