@@ -137,7 +137,8 @@ class TableRuns:
         require_no_file(self.folder)
 
     def run_folder(self, plan: Plan) -> Path:
-        return self.folder / folder_name(plan, self.precision)
+        earlier = self.folder / folder_name(plan, self.precision, absolute=True)
+        return earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
 
     def points(self, deadline: float | None = None, save: Interval = SAVED_EVERY) -> tuple[Point, ...]:
         """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.
