@@ -8,7 +8,6 @@ from archlang.editor.recipe_facts import RecipeFacts
 from archlang.editor.symbols import Item
 from archlang.plan.recipe import SEED
 from archlang.resolve import library
-from archlang.resolve.resolve import GRADIENT
 from archlang.resolve.unused import listed_symbols
 from archlang.syntax.printer import unparse
 from archlang.syntax.tree import Binary, ListOf, Name, Recipe, StaticParameter, first_sentence, walk
@@ -38,7 +37,6 @@ def named_items(document: Document) -> Iterator[tuple[str, Item]]:
 def blocks(document: Document) -> Iterator[Completion]:
     """Yields the blocks that a file can name, its own first."""
     yield from (of_item(name, item) for name, item in named_items(document) if item.word == "block")
-    yield Completion(GRADIENT, "keyword", "The gradient of a loss with respect to a value: `gradient(loss, state)`.")
 
 
 def choices(document: Document, word: str) -> Iterator[Completion]:

@@ -19,6 +19,7 @@ from archlang.elaborate.signature_check import CAVEATS
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Span
 from archlang.graph.facts import ACTS, POSITIONS, QUANTITIES, RECORDS
+from archlang.resolve.resolve import GRADIENT
 from archlang.resolve.values import KINDS
 from archlang.syntax.grammar import spellings
 from archlang.syntax.stack import Prefix, read_prefix
@@ -174,6 +175,7 @@ class _DefinitionPlace:
             case NameKind.VALUES:
                 yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
                 yield from blocks(self.document)
+                yield Completion(GRADIENT, "keyword", "The gradient of a loss by a value: `gradient(loss, value)`.")
             case NameKind.STATICS:
                 yield from (Completion(word, "word") for word in self._compared_words())
                 yield from self._symbols("static", *(("size",) if kind in _NUMERIC else ()), kinds=_FITTING.get(kind))
