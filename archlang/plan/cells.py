@@ -1,6 +1,6 @@
 """The plans behind the cells of a table, each planned once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
@@ -59,9 +59,10 @@ class CellPlanner:
         if not best_of:
             plans = self._plans_of_each_seed(row.recipe, at)
             return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None
+        planner = self.planner(row.recipe)
         options = tuple(
             CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
-            for point in self.points(row.recipe, best_of)
+            for point in ([] if planner is None else _points(planner, best_of))
         )
         if not options or not all(option.plans for option in options):
             return None
@@ -77,12 +78,6 @@ class CellPlanner:
     def is_chosen(self, title: str) -> bool:
         """Whether a row with this title matches `only`."""
         return any(fnmatchcase(title, pattern) for pattern in self.only or "*")
-
-    def points(self, recipe: str, paths: Sequence[str]) -> Iterator[tuple[Setting, ...]]:
-        """Every combination of the values that a recipe gives to varied statics."""
-        planner = self.planner(recipe)
-        varied = [] if planner is None else [static for static in planner.varied if static.path.text in paths]
-        yield from product(*(static.settings for static in varied))
 
     def of(self, file: ResolvedFile) -> "CellPlanner":
         """The planner of the cells of a file, with the same settings."""
@@ -182,6 +177,11 @@ def claimed_groups(claim: PublishedResult, plan: Plan) -> dict[str, StaticValue]
     return {path.partition(".")[2]: value for path, value in claim.at.items() if path not in plan.settings}
 
 
+def _points(planner: Planner, paths: Sequence[str]) -> Iterable[tuple[Setting, ...]]:
+    """Every combination of the values that a recipe gives to varied statics."""
+    return product(*(static.settings for static in planner.varied if static.path.text in paths))
+
+
 def _claim(plan: Plan, column: TableColumn, of_rows: bool) -> PublishedResult | None:
     """The published result of a plan's statics in a column's metric and groups; None if there is none. The rows of
     tables are asked only if `of_rows`."""
@@ -213,7 +213,7 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
         if planner is None:
             return None
         planners[name] = planner
-        for point in cells.points(name, [static.path.text for static in planner.varied if static.path.text != "seed"]):
+        for point in _points(planner, [static.path.text for static in planner.varied if static.path.text != "seed"]):
             shown = _title(point)
             rows.append((TableRow(f"{name}, {shown}" if shown else name, name), point))
     rows = [row for row in rows if cells.is_chosen(row[0].title)] or rows
