@@ -15,7 +15,7 @@ from archlang.resolve import library
 @pytest.mark.parametrize("name", sorted(library.task_names()))
 def test_the_statics_of_a_task_pass_the_check_unchanged(name: str) -> None:
     needs_file = any(
-        static.name == "path" and static.kind == "file" for static in library.tasks()[name].signature.statics
+        static.name == "path" and static.kind in ("file", "files") for static in library.tasks()[name].signature.statics
     )
     task = bind_task(name, {"path": '"words.tsv"'} if needs_file else {})
     assert rebind("task", task)[0] == task
