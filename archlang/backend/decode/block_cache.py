@@ -60,14 +60,15 @@ class BlockCache:
             self.tensors[name] = new
             return new
         room, end = self._rooms.get(name, (before[:0], 0))
-        begin, more = end - before.shape[dim], new.movedim(dim, 0)
-        if end + len(more) >= len(room) or room.dtype != new.dtype:
+        begin, count, more = end - before.shape[dim], new.shape[dim], new.movedim(dim, 0)
+        if end + count >= room.shape[0] or room.dtype != new.dtype:
             known = torch.cat((before.movedim(dim, 0), more))
-            room, begin, end = known.new_empty(2 * len(known), *known.shape[1:]), 0, len(known)
+            begin, end = 0, known.shape[0]
+            room = known.new_empty(2 * end, *known.shape[1:])
             room[:end] = known
         else:
-            room[end : end + len(more)] = more
-            end += len(more)
+            room[end : end + count] = more
+            end += count
         self._rooms[name] = room, end
         self.tensors[name] = room[begin:end].movedim(0, dim)
         return self.tensors[name]
