@@ -15,7 +15,7 @@ from archlang.backend.kernels.softmax_attention import scaled_dot_product_attent
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.row_blocks import Pair
-from archlang.backend.runtime.stacking import holds, is_plain
+from archlang.backend.runtime.stacking import holds, is_large_on_cpu, is_plain
 from archlang.blocks.activations import largest, reduced
 from archlang.blocks.attention import (
     hides_far_keys,
@@ -27,6 +27,9 @@ from archlang.blocks.attention import (
     visible,
 )
 from archlang.blocks.positions import alibi_slopes
+
+# For fewer places, to check whether they are integers takes as long as to interpolate.
+_MANY_PLACES = 1 << 14
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -87,10 +90,8 @@ class Scores(Weightless):
 
 def of_groups(x: Float[Tensor, "b h n c"], y: Float[Tensor, "b g c m"]) -> Float[Tensor, "b h n m"]:
     """Returns the products of the matrices of heads, adjacent ones of which share a second matrix."""
-    times, n = x.shape[1] // y.shape[1], x.shape[2]
-    if times == 1:
-        return x @ y
-    return (x.unflatten(1, (-1, times)).flatten(2, 3) @ y).unflatten(2, (times, n)).flatten(1, 2)
+    (b, h, n, c), g = x.shape, y.shape[1]
+    return x @ y if h == g else (x.reshape(b, g, h // g * n, c) @ y).reshape(b, h, n, y.shape[3])
 
 
 def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]:
@@ -475,6 +476,9 @@ class RelativeBias(nn.Module):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
+        if n == 1:
+            distances = (first_row - torch.arange(m, device=q.device)).clamp(-self.span, self.span) + self.span
+            return heads_last(self.bias.to(q.dtype).T[:, None, distances].expand(q.shape[0], -1, -1, -1))
         width = n + m
         # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut
         # to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
@@ -521,7 +525,8 @@ class Interpolate(Weightless):
             return t.gather(3, at.long().expand(-1, t.shape[1], -1, -1))
 
         values, part = looked_up(before), place - before
-        if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
+        is_large = is_large_on_cpu(place, place.numel(), _MANY_PLACES) and not place.requires_grad
+        if is_large and holds(part == 0):
             return heads_last(values)
         return heads_last(torch.lerp(values, looked_up(known.ceil()), part.to(values.dtype)))
 

@@ -59,16 +59,16 @@ class BlockCache:
         if before is None:
             self.tensors[name] = new
             return new
-        room, end = self._rooms.get(name, (before[:0], 0))
-        begin, count, more = end - before.shape[dim], new.shape[dim], new.movedim(dim, 0)
-        if end + count >= room.shape[0] or room.dtype != new.dtype:
-            known = torch.cat((before.movedim(dim, 0), more))
+        room, end = self._rooms.get(name, (before, before.shape[dim]))
+        begin, count = end - before.shape[dim], new.shape[dim]
+        if end + count >= room.shape[dim] or room.dtype != new.dtype:
+            known = torch.cat((before, new), dim).movedim(dim, 0)
             begin, end = 0, known.shape[0]
-            room = known.new_empty(2 * end, *known.shape[1:])
-            room[:end] = known
+            room = known.new_empty(2 * end, *known.shape[1:]).movedim(0, dim)
+            room.narrow(dim, 0, end).copy_(known.movedim(0, dim))
         else:
-            room[end : end + count] = more
+            room.narrow(dim, end, count).copy_(new)
             end += count
         self._rooms[name] = room, end
-        self.tensors[name] = room[begin:end].movedim(0, dim)
+        self.tensors[name] = room.narrow(dim, begin, end - begin)
         return self.tensors[name]
