@@ -168,9 +168,9 @@ class Rotation(Weightless):
 
     def _rotated(self, x: Float[Tensor, "b n d"], cos: Tensor, sin: Tensor) -> Float[Tensor, "b n d"]:
         heads = x.reshape(*x.shape[:2], self.heads, self.d // self.heads)
-        turned, rest = heads.split((2 * self._half, heads.shape[3] - 2 * self._half), 3)
+        turned, rest = torch.split(heads, [2 * self._half, heads.shape[3] - 2 * self._half], 3)
         if self.interleaved:
-            swapped = turned.unflatten(3, (-1, 2)).flip(4).flatten(3)
+            swapped = turned.reshape(*turned.shape[:3], self._half, 2).flip(4).flatten(3)
         else:
             swapped = turned.roll(self._half, 3)
         y = turned * cos + swapped * sin
