@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -388,8 +388,8 @@ def largest(make: Callable[[int], str | bytes | Texts]) -> str | bytes | Texts:
 def _fits(content: str | bytes | Texts) -> bool:
     texts = list(content.values()) if isinstance(content, Mapping) else [content]
     sizes = [len(text if isinstance(text, bytes) else text.encode("utf-8")) for text in texts]
-    words = sum(len([*pieces(text)]) for text in texts if isinstance(text, str))
-    return max(sizes) <= LARGEST and words <= MOST_WORDS
+    words = (word for text in texts if isinstance(text, str) for word in pieces(text))
+    return max(sizes) <= LARGEST and next(islice(words, MOST_WORDS, None), None) is None
 
 
 def write(content: str | bytes | Texts, folder: Path) -> Path:

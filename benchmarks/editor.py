@@ -16,7 +16,7 @@ from archlang.editor.hover import hints, hover
 from archlang.editor.outline import folds, outline
 from archlang.editor.semantic_tokens import semantic_tokens
 from archlang.editor.signature_help import signature_help
-from archlang.editor.symbols import Names
+from archlang.editor.symbols import DocumentNames
 from archlang.editor.workspace import collect_rarely
 from archlang.resolve.library import BLOCKS, recipe_files
 
@@ -41,7 +41,7 @@ ANSWERS: Mapping[str, Answer] = {
     "hover": hover,
     "completion": completions,
     "signature help": signature_help,
-    "definition": lambda document, place: Names(document).at(place),
+    "definition": lambda document, place: DocumentNames(document).at(place),
     "inlay hints": lambda document, place: hints(document),
     "semantic tokens": lambda document, place: semantic_tokens(document),
     "outline and folds": lambda document, place: (outline(document), folds(document)),

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from archlang.plan.from_file import bind_task
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
-from archlang.train.data import Data, Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from benchmarks.measure import BATCHES, Case, Group, Setting, Sides
 
 COUNT = 50  # batches a call
@@ -37,7 +37,7 @@ def split_of(task: str) -> Split:
 
 def ours(split: Split, size: int, device: torch.device) -> Iterator[tuple[Tensor, ...]]:
     """Yields batches forever: fields, their lengths, and targets."""
-    data = Data(split, device)
+    data = DeviceSplit(split, device)
     sampler = Sampler(np.asarray(data.lengths), size, seed=0, drop_last=True)
     while True:
         batch = data.batch(sampler.next())

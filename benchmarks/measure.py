@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import torch
 
-from archlang.backend.runtime.loops import Halting
+from archlang.backend.runtime.loops import HaltingLoop
 from archlang.train.cuda_graph import make_capture
 
 # A case that exceeds either limit is skipped, with a reason.
@@ -136,7 +136,7 @@ def captured(call: Call) -> Call:
     """Returns a call as a CUDA graph, in which halting loops take all their steps; the call itself without a GPU."""
     if not torch.cuda.is_available():
         return call
-    with patch.object(Halting, "_is_masked", lambda _: True):
+    with patch.object(HaltingLoop, "_is_masked", lambda _: True):
         for _ in range(3):
             call()
         return make_capture(torch.device("cuda", torch.cuda.current_device()))(call)

@@ -21,7 +21,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.make_task import make_task
-from archlang.train.data import Batch, Data, Sampler
+from archlang.train.data import Batch, DeviceSplit, Sampler
 from archlang.train.settings import Settings
 from benchmarks import ndr
 from benchmarks.handwritten_ndr import Ndr
@@ -71,7 +71,7 @@ def by_hand(plan: Plan, device: str, precision: str, warm: int, timed: int) -> f
 
 def _batches(plan: Plan, settings: Settings, device: torch.device, count: int) -> Sequence[Batch]:
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
-    data = Data(cache.load(plan.task.name, plan.task.statics, task, "train", 0), device)
+    data = DeviceSplit(cache.load(plan.task.name, plan.task.statics, task, "train", 0), device)
     sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed, drop_last=True)
     return [data.batch(sampler.next()) for _ in range(count)]
 

@@ -13,7 +13,7 @@ import torch
 from archlang.disk.memory import peak_memory
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.text import Text
-from archlang.train.data import Data, Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from benchmarks.scale import write_texts
 
 _PASSES, _LINES_OF_A_DOCUMENT = 3, 12
@@ -49,7 +49,7 @@ def main() -> None:
         while read < _PASSES * size:
             assert isinstance(part, StreamPart)
             part.stream.read_ahead(part.after)
-            data = Data(part, torch.device("cpu"))
+            data = DeviceSplit(part, torch.device("cpu"))
             sampler = Sampler(data.lengths, 32, 1, parts)
             for _ in range(len(sampler)):
                 data.batch(sampler.next())

@@ -17,7 +17,7 @@ from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.make_task import make_task
-from archlang.train.data import Data, Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.runs import training
 from archlang.train.settings import Settings
 from benchmarks.results_text import machine
@@ -39,7 +39,7 @@ def bare(plan: Plan) -> float:
     settings = Settings(plan.train.statics)
     task = make_task(plan.task.name, plan.task.python, plan.task.statics)
     split = task.generate("train", seed=0)
-    data = Data(split, _CPU)
+    data = DeviceSplit(split, _CPU)
     sampler = Sampler(np.asarray(data.lengths), settings.batch, plan.seed, drop_last=True)
     batches = []
     for _ in range(settings.total_steps(len(sampler))):

@@ -16,7 +16,7 @@ from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
-from archlang.backend.runtime.row_blocks import Range, Slice
+from archlang.backend.runtime.row_blocks import AxisSlice, RowRange
 from archlang.backend.runtime.stacking import in_one_batch, is_large_on_cpu, is_plain
 from archlang.blocks.positions import alibi_slopes, counted, sinusoid
 
@@ -29,7 +29,7 @@ _FEW_KEYS = 16
 _FEW_KEYS_WITH_GRADIENTS = 32
 # Windows are computed for so many queries at a time, at least.
 _LEAST_QUERIES = 64
-_NEAR_KEYS = Slice(None, 2)
+_NEAR_KEYS = AxisSlice(None, 2)
 # Added to the mean square by which queries and keys are normalised, as in Qwen3 and Gemma 3.
 _EPSILON = 1e-6
 
@@ -63,14 +63,12 @@ class KeyedAttention(nn.Module):
     def _keys_and_values(
         self, kv: Float[Tensor, "b m e"], mask_m: MaskM, products: Products, start: int
     ) -> tuple[Float[Tensor, "b h m c"], Float[Tensor, "b h m c"]]:
-        """Returns keys and values at the positions from `start`."""
         key = self._heads_of(self.key, "key", kv, products, mask_m)
         return key, self._heads_of(self.value, "value", kv, products, mask_m)
 
-    def _cached(
+    def _with_cached(
         self, cache: BlockCache, kv: Float[Tensor, "b k e"], mask_m: MaskM, products: Products
     ) -> tuple[Float[Tensor, "b h _m c"], Float[Tensor, "b h _m c"]]:
-        """Returns the keys and values of all positions; `kv` has the new ones if it grows."""
         if cache.grows[1] or not cache.start:
             new_mask = None if mask_m is None else mask_m[:, cache.start :]
             key, value = self._keys_and_values(kv, new_mask, products, cache.start)
@@ -318,7 +316,6 @@ class Attention(KeyedAttention):
         return self._weights(query, self._of_each_head(key), allowed)
 
     def _of_each_head(self, x: Float[Tensor, "b g m c"]) -> Float[Tensor, "b h m c"]:
-        """Returns the keys or values that each head reads."""
         return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, 1)
 
     def _weights(
@@ -379,7 +376,7 @@ class Attention(KeyedAttention):
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         start = cache.start
-        key, value = self._cached(cache, kv, mask_m, products)
+        key, value = self._with_cached(cache, kv, mask_m, products)
         first_key = 0
         if self.window and cache.grows[1]:
             # The cache ends with the newest key, and later queries see no other keys than its last ones.
@@ -441,12 +438,11 @@ class Attention(KeyedAttention):
         mask_m: MaskM,
         start: int,
     ) -> Float[Tensor, "b h n c"]:
-        """Returns the heads, each block of queries with the keys that its windows have."""
         heads, size, end = [], max(self.window, _LEAST_QUERIES), start
         for queries in torch.split(query, size, 2):
             first, end = end, end + queries.shape[2]
             begin = max(0, first + 1 - self.window)
-            near = Range(first, end, slice(begin, end))
+            near = RowRange(first, end, slice(begin, end))
             keys, key = _NEAR_KEYS.cut(key, near)
             values, value = _NEAR_KEYS.cut(value, near)
             mask = None if mask_m is None else mask_m[:, begin:end]
@@ -495,7 +491,6 @@ class Attention(KeyedAttention):
         start: int,
         first_head: int = 0,
     ) -> Float[Tensor, "b h n c"]:
-        """Returns the heads, whose weights are computed for some samples or heads at a time."""
         b, h, n, _ = query.shape
         if is_large_on_cpu(query, b * h * n * key.shape[2], _MOST_WEIGHTS + 1) and b * h > 1:
             axis = 0 if b > 1 else 1

@@ -148,7 +148,6 @@ def _name(key: str) -> str:
 
 
 def _content(folder: Path, name: str, limit: int | None = None) -> bytes:
-    """Returns the content of a file that is no link."""
     try:
         with Folder.open(folder) as opened:
             return opened.read(name, opened.size(name) if limit is None else limit)

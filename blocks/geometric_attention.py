@@ -143,7 +143,7 @@ class GeometricAttention(KeyedAttention):
         products: Products = NO_PRODUCTS,
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
-        key, value = self._cached(cache, kv, mask_m, products)
+        key, value = self._with_cached(cache, kv, mask_m, products)
         return self._mixed(q, key, value, mask_m, self.offset + cache.start, products)
 
     def forward(

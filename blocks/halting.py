@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from archlang.backend.runtime.block import MaskN, TargetReader, Weightless, real_only
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.backend.runtime.stacking import is_stacked
 
 
 @dataclass(kw_only=True)
-class Account(Tally):
+class Account(HaltingState):
     """A tally with the distribution of the halting probability. Its fields have the shape of `live`, except
     `weighted`."""
 
@@ -52,7 +52,6 @@ class _Halt(HaltingBlock):
     per_position = True
 
     def _pool(self, state: Float[Tensor, "b n d"], mask: MaskN) -> Float[Tensor, "b ... d"]:
-        """Returns the state that a probability is computed from."""
         raise NotImplementedError
 
     def _halt(
@@ -66,8 +65,7 @@ class _Halt(HaltingBlock):
         # 0.999 rounds to 1 in half precision.
         return torch.sigmoid(logit.to(torch.promote_types(logit.dtype, torch.float32)))
 
-    def _beside(self, values: Float[Tensor, "b ..."]) -> Float[Tensor, "b _n 1"]:
-        """Returns values of positions or samples in a shape that broadcasts over states."""
+    def _broadcast_over_states(self, values: Float[Tensor, "b ..."]) -> Float[Tensor, "b _n 1"]:
         return values[..., None] if self.per_position else values[:, None, None]
 
     def regime(self, total: int, limit: int) -> int:
@@ -97,13 +95,13 @@ class _Halt(HaltingBlock):
             cost=zeros,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
         assert isinstance(tally, Account)
         step = tally.step + 1
         halt = self._halt(tally.state, state, mask)
         alpha = tally.rest * halt
         spent = tally.spent + alpha
-        weighted = tally.weighted + self._beside(alpha) * tally.state
+        weighted = tally.weighted + self._broadcast_over_states(alpha) * tally.state
         if self.ponder == "code":
             charged = tally.charged + step * alpha
             cost = charged + step * (1 - spent)
@@ -111,7 +109,7 @@ class _Halt(HaltingBlock):
             charged = cost = tally.charged + (step - 1) * alpha
         accepted = tally.live & (spent < self.threshold)
         moved = accepted[..., None] if self.per_position else accepted[:, None, None]
-        mixture = (self._beside(1 - spent) * state + weighted).to(state.dtype)
+        mixture = (self._broadcast_over_states(1 - spent) * state + weighted).to(state.dtype)
         cost = torch.where(accepted, cost, tally.cost)
         live = accepted
         if tally.room is not None:
@@ -184,7 +182,7 @@ class GlobalHalt(_Halt):
 
 
 @dataclass(kw_only=True)
-class Ledger(Tally):
+class Ledger(HaltingState):
     """A tally with the sum of probabilities, the weighted sum of states and the remainder of each column."""
 
     remaining: Tensor
@@ -240,7 +238,7 @@ class Act(HaltingBlock):
             padded=padded,
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
         assert isinstance(tally, Ledger)
         running = tally.live
         logit: Tensor = self.halt(tally.state).squeeze(-1)
@@ -280,7 +278,7 @@ class Act(HaltingBlock):
 
 
 @dataclass(kw_only=True)
-class Trials(Tally):
+class Trials(HaltingState):
     """A tally of the trials of a sample so far."""
 
     remaining: Tensor
@@ -322,7 +320,7 @@ class BernoulliHalt(Weightless, HaltingBlock):
             gathered=torch.zeros_like(ones)[:, None],
         )
 
-    def advance(self, tally: Tally, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
         assert isinstance(tally, Trials)
         live, remaining = tally.live, tally.unhalted
         chance = state[:, 0].to(remaining.dtype)
@@ -343,7 +341,6 @@ class BernoulliHalt(Weightless, HaltingBlock):
         )
 
     def _continues(self, chance: Float[Tensor, " b"], unhalted: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
-        """Returns which samples take another step."""
         if self.training or self.evaluation == "never":
             return torch.ones_like(chance, dtype=torch.bool)
         if self.evaluation == "median":

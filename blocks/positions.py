@@ -46,7 +46,6 @@ class _Placed(nn.Module):
         return self._placed(x, cache.start)
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
-        """Returns the result at the positions from `start`."""
         raise NotImplementedError
 
 
@@ -177,7 +176,6 @@ class Rotation(Weightless):
         return (torch.cat((y, rest), 3) if rest.shape[3] else y).flatten(2)
 
     def _frequency(self, pair: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
-        """Returns the angle of each pair from one position to the next."""
         frequency = self.first * self.base ** (-pair / len(pair))
         if self.scaling == "none":
             return frequency

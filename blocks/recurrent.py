@@ -55,7 +55,6 @@ def states(
 def _scanned(
     network: nn.LSTM | nn.GRU, x: Float[Tensor, "b n d"], start: Float[Tensor, "1 b hidden"] | None
 ) -> Float[Tensor, "b n hidden"]:
-    """Returns the states of an exported model, layer by layer."""
     zeros = x.new_zeros(x.shape[0], network.hidden_size)
     for layer in range(network.num_layers):
         weight_ih, weight_hh, bias_ih, bias_hh = network.all_weights[layer]
@@ -319,8 +318,6 @@ class StackRnn(nn.Module):
     def _walk(
         self, x: Float[Tensor, "b n d"], h: Float[Tensor, "b hidden"], stack: Float[Tensor, "b slots width"]
     ) -> tuple[Float[Tensor, "b n hidden"], Float[Tensor, "b hidden"], Float[Tensor, "b slots width"]]:
-        """Returns the results of the steps after the states h and s, and the final states."""
-
         def step(states: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             h, stack = states
             h = self.cell(inputs[0], h + self.top(stack[:, 0]))

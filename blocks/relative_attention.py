@@ -129,7 +129,7 @@ class RelativeAttention(KeyedAttention):
         **_: Mask,
     ) -> Float[Tensor, "b n d"]:
         tensors, start, n = cache.tensors, cache.start, q.shape[1]
-        key, value = self._cached(cache, kv, mask_m, products)
+        key, value = self._with_cached(cache, kv, mask_m, products)
         m = key.shape[2]
         # The cache holds the distances up to a power of two.
         reach = 1 << max(start + n, m).bit_length()

@@ -238,7 +238,6 @@ class Convolve(nn.Conv1d):
         return self._of_padded(cache.with_last(self.reach, x), 0, 0)
 
     def _of_padded(self, x: Float[Tensor, "b n d"], before: int, after: int) -> Float[Tensor, "b _m out"]:
-        """Returns the result of states and of zeros around them."""
         (stride,) = self.stride
         # One result more, because torch convolves no empty sequence. The first end is that of a group.
         padded = F.pad(x, (0, 0, before - (stride - 1 if self.causal else 0), after + stride))
@@ -277,7 +276,6 @@ class Gather(Weightless):
         return self._states(cache.append("x", x) if cache.grows[0] else x, at, cache.start, mask_n)
 
     def _states(self, x: Tensor, at: Tensor, start: int, mask_n: MaskN) -> Float[Tensor, "b m d"]:
-        """Returns the states at the places of the positions from `start` on."""
         nearest = at.detach()[..., 0].round()
         inside = (nearest >= 0) & (nearest < x.shape[1])  # false for NaN
         if self.causal:

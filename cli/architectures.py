@@ -241,7 +241,7 @@ def card(
     allow: arguments.Allow = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Print what an architecture costs, what it remembers, and what is proved that models like it can compute.
+    """Print the costs of an architecture, its memory, and the theorems that apply to models like it.
 
     Costs are polynomials in the length n of a sample. Bounds of transitions hold for all weights and inputs, and may be
     wider than what a model reaches. Each statement has its conditions and its source.
@@ -268,7 +268,6 @@ def card(
 
 
 def _json_of(value: object) -> object:
-    """Returns a fact of a card as JSON has it: a polynomial with its coefficients, and None for what has no bound."""
     if is_dataclass(value):
         facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
         return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})

@@ -66,7 +66,7 @@ def output(help: str) -> Any:
 
 
 def matching(pattern: str, expected: str) -> Callable[[str | None], str | None]:
-    """Returns a callback that refuses an argument which does not match. `expected` says what it is not."""
+    """Returns a callback that refuses an argument which does not match. `expected` names the expected form."""
 
     def check(text: str | None) -> str | None:
         if text is not None and not re.fullmatch(pattern, text):

@@ -26,7 +26,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the published data sets with their sizes, and whether they are at hand.
+    """List the published data sets with their sizes, and whether they are present.
 
     The JSON also has their licences and the tasks that read them.
 
@@ -120,7 +120,7 @@ def verify(
         console.out.write_json(rows)
     else:
         here = sum(row["state"] != "missing" for row in rows)
-        console.out.print(f"{here} of {len(rows)} files are at hand, {len(damaged)} of them damaged")
+        console.out.print(f"{here} of {len(rows)} files are present, {len(damaged)} of them damaged")
         for mistake in damaged:
             console.say(mistake.message, mistake.remedy)
     if damaged:
@@ -130,7 +130,7 @@ def verify(
 @app.command()
 def path(
     name: Annotated[str | None, typer.Argument(help="A data set; by default, the folder of all.")] = None,
-    member: Annotated[str | None, typer.Argument(help="A file of the data set; it must be at hand.")] = None,
+    member: Annotated[str | None, typer.Argument(help="A file of the data set; it must be present.")] = None,
 ) -> None:
     """Print the path of published files.
 
@@ -147,7 +147,7 @@ def path(
         store.required(name, [member])
         file = store.find(name, member)
         if file is None:
-            console.fail(f"{place / member} is not at hand", f"run `archlang data get {name} {member}`")
+            console.fail(f"{place / member} is missing", f"run `archlang data get {name} {member}`")
         place = file
     console.out.write(str(place))
 
@@ -201,7 +201,7 @@ def show(
 
 
 def fetch_all(files: Sequence[OfficialFile], shown: Terminal) -> Iterator[tuple[OfficialFile, Path, Digest]]:
-    """Fetches files one after another, unless they are at hand and intact. Yields each with its path and its digest.
+    """Fetches files one after another, unless they are present and intact. Yields each with its path and its digest.
 
     Raises:
         DataError: a file cannot be fetched."""

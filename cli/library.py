@@ -84,7 +84,7 @@ def _list_or_show(
         ends = [key for key in items if key.rpartition(".")[2] == name]
         name = ends[0] if len(ends) == 1 else name
     if name is not None and name not in items:
-        remedy = _elsewhere(name) or suggest(name, items, f"`archlang {kind}s` lists all {kind}s")
+        remedy = _remedy_of_other_kind(name) or suggest(name, items, f"`archlang {kind}s` lists all {kind}s")
         console.fail(f"there is no {kind} `{name}`", remedy, code=2)
     if as_json:
         selected = {name: items[name]} if name is not None else items
@@ -95,8 +95,7 @@ def _list_or_show(
         _list(items)
 
 
-def _elsewhere(name: str) -> str:
-    """Returns the remedy for the name of an item of another kind; empty if there is none."""
+def _remedy_of_other_kind(name: str) -> str:
     from archlang.resolve import library
 
     names = {"task": library.task_names(), "optimizer": library.optimizer_names(), "block": library.block_names()}

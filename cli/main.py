@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _can_print() -> bool:
-    """Imports what prints errors. Returns false if that fails, after an error that is printed without it."""
+    """Imports the modules that print errors. Returns false if that fails, after an error without them."""
     try:
         import archlang.cli.console
         import archlang.errors.machine  # noqa: F401

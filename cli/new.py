@@ -94,7 +94,6 @@ def _is_importable(name: str) -> bool:
 
 
 def _next(kind: str, program: Path, plugin: list[str], name: str) -> list[list[str]]:
-    """Returns the commands that check, test, train and compare, each as its words."""
     file = str(program)
     commands = [["check", file, *plugin]]
     if kind == "block":

@@ -46,7 +46,7 @@ def play(
         typer.Option("--build", metavar="FOLDER", help="Write the page to a folder for any file server instead."),
     ] = None,
 ) -> None:
-    """Serve a page in which one writes programs: errors, the picture and the costs are shown as one types.
+    """Serve a page for writing programs, which shows errors, the picture and the costs while you type.
 
     Only this machine can reach it, with the address that is printed. Nothing is downloaded. Ctrl-C ends it. With
     `--build`, write a static folder in which the compiler runs in the browser; npm fetches Pyodide for it once.
@@ -65,9 +65,9 @@ def play(
 
     from archlang.play.server import Server, serve
     from archlang.play.service import Service
-    from archlang.play.training import Trainer
+    from archlang.play.training import PlaygroundTrainer
 
-    trainer = Trainer()
+    trainer = PlaygroundTrainer()
     trains = find_spec("torch") is not None
     with tempfile.TemporaryDirectory(prefix="archlang-") as empty, closing(trainer):
         server = Server(Service(empty, trainer if trains else None).answer, port, trainer.inspection)

@@ -124,7 +124,7 @@ def table(
         file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or (), only=only or ()
     )
     _require_rows(plan, only)
-    compared = [_pair(plan, text) for text in compare or ()]
+    compared = [_two_titles(plan, text) for text in compare or ()]
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
@@ -160,8 +160,7 @@ def _require_rows(plan: TablePlan, titles: list[str] | None) -> None:
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
 
 
-def _pair(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
-    """Returns two rows by their titles, which a comma separates; titles may contain commas."""
+def _two_titles(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
     rows = {row.title: row for row in plan.rows if row.recipe is not None}
     commas = [index for index, sign in enumerate(text) if sign == ","]
     titles = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
@@ -180,7 +179,7 @@ def _run(
     together: bool,
     engine: tuple[str, int | None, dict[str, str], int, int],
 ) -> int:
-    """Runs the unfinished points until `stop` is asked. Returns the exit code for those that failed."""
+    """Runs the unfinished points until `stop` is requested. Returns the exit code for those that failed."""
     from archlang.train.runs.engines import make_engine
     from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
@@ -268,7 +267,7 @@ def tune(
     prune: Annotated[
         str | None,
         typer.Option(
-            help="End trials early whose evaluations are worse than those of others: median or hyperband.",
+            help="Prune trials whose evaluations are worse than others': median or hyperband.",
             callback=matching("median|hyperband", "one of median, hyperband"),
         ),
     ] = None,

@@ -216,7 +216,7 @@ def print_estimate(runs: TableRuns, engine: Engine, workers: int | None, togethe
 
 
 def _print_missing(kinds: Sequence[_Kind]) -> None:
-    """Prints the files without which runs cannot be estimated, and the command that fetches the published ones."""
+    """Prints the missing files of runs that cannot be estimated, and the command that fetches published files."""
     files = dict.fromkeys(file for kind in kinds for file in kind.missing)
     for file in files:
         size = console.size(file.size)

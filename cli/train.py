@@ -118,7 +118,7 @@ def train(
         if steps_run := describe_steps(place.type, reason):
             console.out.print(f"steps run {steps_run}")
         return
-    terminal = None if as_json or not _leads() else console.out
+    terminal = None if as_json or not _is_first_process() else console.out
     if terminal is not None:
         # Before torch is imported, which takes seconds.
         terminal.print(f"training {plan.model} on {plan.task.name}, seed {plan.seed}, in {folder}")
@@ -143,7 +143,7 @@ def train(
             track=track or (), eager=eager, remat=together, shard=shard,
             save=save_interval(save), watcher=watcher, stop=stop,
         )  # fmt: skip
-    if not _leads():
+    if not _is_first_process():
         return
     after = ""
     if outcome.stopped:
@@ -181,14 +181,12 @@ def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, sha
     console.out.print(f"`{device}` has enough memory")
 
 
-def _leads() -> bool:
-    """Returns whether this is the first of the processes that torchrun, SLURM or this command have started."""
+def _is_first_process() -> bool:
     rank = os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or os.environ.get("LOCAL_RANK") or "0"
     return rank == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
 def _torchrun_count(name: str) -> int:
-    """Returns the number of processes or machines that torchrun has set; 1 without torchrun."""
     text = os.environ.get(name, "1")
     return int(text) if text.isdecimal() and "TORCHELASTIC_RUN_ID" in os.environ else 1
 

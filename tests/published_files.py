@@ -18,7 +18,7 @@ def read(name: str) -> bytes:
         path = folder / f"{name}{ending}"
         if path.exists():
             return unpack(path.read_bytes())
-    return pytest.skip(f"{folder / name}.xz is not at hand; set ARCHLANG_DATA to the folder of published data")
+    return pytest.skip(f"{folder / name}.xz is missing; set ARCHLANG_DATA to the folder of published data")
 
 
 def lines(name: str) -> list[str]:

@@ -14,7 +14,7 @@ from archlang.cli.main import main
 from archlang.contracts.cases import feature_names
 from archlang.plan.check import check, check_text
 from archlang.plan.from_file import plan_recipe
-from archlang.resolve.resolve import Loader
+from archlang.resolve.resolve import ProgramLoader
 from archlang.syntax.tree import Definition
 from tests.shipped_models import drawn_fields
 
@@ -54,7 +54,7 @@ SIZES = {"vocab": 32, "words": 7, "classes": 5}
 def test_each_block_and_model_on_a_page_runs(text: str, tmp_path: Path) -> None:
     path = tmp_path / "page.arch"
     path.write_text(text, encoding="utf-8")
-    for name, declaration in Loader().load(path).own.items():
+    for name, declaration in ProgramLoader().load(path).own.items():
         if not isinstance(declaration.item, Definition):
             continue
         required = [static.name for static in declaration.item.signature.statics if static.default is None]

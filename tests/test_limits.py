@@ -159,8 +159,8 @@ def test_the_same_program_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(check_module, "limited", recorded)
     text = MODEL + recipe("    vary model.d in 1..20")
     assert check_text(text) == check_text(text) == ()
-    first, body, first_points, second, second_points = budgets
-    assert 0 < body.spent < first.spent == second.spent < MOST_STEPS
+    first, first_points, second, second_points = budgets
+    assert 0 < first.spent == second.spent < MOST_STEPS
     assert first.spent < first_points.spent == second_points.spent
 
 
@@ -234,6 +234,10 @@ def test_each_value_of_a_short_list_is_checked_among_many_points() -> None:
 def test_a_value_of_the_wrong_kind_is_reported_at_any_position() -> None:
     numbers = ", ".join(map(str, range(1, 1000)))
     assert "E0303" in codes(MODEL + recipe(f"    vary model.d in [{numbers}, true, {numbers}]"))
+
+
+def test_a_value_of_the_wrong_kind_in_a_claim_is_reported() -> None:
+    assert codes(MODEL + recipe('    claim test.accuracy = 0.5 at model.d = true from "Doe, 2020"')) == ["E0303"]
 
 
 def test_a_search_with_too_many_values_says_how_many_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ of a table, not code.
 """
 
 import re
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -16,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_224, 4_200, 24),
-    "elaborate resolve types plan": (9_950, 9_800, 175),
-    "train api": (9_995, 7_900, 2_095),
-    "tasks data": (9_594, 8_600, 1_060),
-    "export": (1_964, 2_400, 0),
-    "editor play": (4_354, 4_400, 0),
-    "reports": (3_703, 3_700, 6),
-    "cli": (3_530, 3_500, 154),
-    "": (20_953, 16_500, 4_453),
+    "syntax": (4_246, 4_200, 51),
+    "elaborate resolve types plan": (10_192, 9_800, 392),
+    "train api": (10_028, 7_900, 2_128),
+    "tasks data": (9_872, 8_600, 1_273),
+    "export": (1_966, 2_400, 0),
+    "editor play": (4_410, 4_400, 13),
+    "reports": (3_700, 3_700, 6),
+    "cli": (3_524, 3_500, 154),
+    "": (21_232, 16_500, 4_732),
 }
-TOTAL = 68_267  # the aim is 61,000, and the room of the parts
-TESTS = 60_528  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 69_170  # the aim is 61,000, and the room of the parts
+TESTS = 61_560  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
@@ -84,3 +85,13 @@ def test_syntax_reads_tokens_instead_of_patterns() -> None:
     use = re.compile(r"\bre\.(?:compile|match|fullmatch|search|sub|split|findall|finditer)\(")
     uses = (use.findall(file.read_text(encoding="utf-8")) for file in SOURCE if part(file) == "syntax")
     assert sum(map(len, uses)) <= PATTERNS_OF_SYNTAX
+
+
+# A block and a task have the class of their word in the language, which another kind of thing may have too.
+WORDS_OF_THE_LANGUAGE = {"Act", "Arithmetic", "Reverse", "Scan"}
+
+
+def test_a_class_name_stands_in_one_file() -> None:
+    statement = re.compile(r"^\s*class (\w+)", re.MULTILINE)
+    names = (name for file in SOURCE for name in {*statement.findall(file.read_text(encoding="utf-8"))})
+    assert {name for name, count in Counter(names).items() if count > 1} == WORDS_OF_THE_LANGUAGE

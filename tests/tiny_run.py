@@ -1,5 +1,6 @@
 """Fixtures for a run that takes a fraction of a second."""
 
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,3 +86,13 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tiny.arch").write_text(TINY)
     training.train(plan_recipe(folder / "tiny.arch"), folder / "run", device="cpu")
     return folder / "run"
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of tables are forked from a process that has imported torch once; they see the environment of the first.
+    Starting one from nothing takes more than two seconds."""
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["archlang.train.runs.engines", "archlang.train.runs.training"])
+        monkeypatch.setattr(multiprocessing, "get_context", lambda method: context)

@@ -10,7 +10,7 @@ import jaxtyping
 import pytest
 import torch
 
-from archlang.backend.runtime.halting import Tally
+from archlang.backend.runtime.halting import HaltingState
 
 Decorator = Callable[[Any], Any]  # Any: functions and classes
 
@@ -23,7 +23,7 @@ def unchecked_shapes() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
         # torch cannot trace the wrapper of a dataclass at all.
-        plain = {kind: inspect.unwrap(kind.__init__) for kind in (Tally, halting.Ledger, halting.Account)}
+        plain = {kind: inspect.unwrap(kind.__init__) for kind in (HaltingState, halting.Ledger, halting.Account)}
         patches = [mock.patch.object(kind, "__init__", function) for kind, function in plain.items()]
         # Nor the decorator, which runs when a function with a function in it is called.
         patches.append(mock.patch.object(jaxtyping, "jaxtyped", _unless_nested(jaxtyping.jaxtyped)))

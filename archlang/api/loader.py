@@ -10,9 +10,9 @@ from archlang.plan.from_file import bind_task, plan_recipe, task_sizes
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache, mistakes
 from archlang.tasks.kit.make_task import make_task
-from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.split import TargetForm
 from archlang.tasks.kit.task import Task, streamed_splits
-from archlang.train.data import Batch, Data, Sampler
+from archlang.train.data import Batch, DeviceSplit, Sampler
 from archlang.train.devices import select_device
 
 IGNORED = -100
@@ -29,7 +29,7 @@ class Loader:
 
     task: Task
     sizes: Mapping[str, int]
-    _data: Data
+    _data: DeviceSplit
     _batch: int
     _seed: int
     _drop_last: bool
@@ -49,11 +49,14 @@ class Loader:
             yield _ignoring(self._data.batch(sampler.next()))
 
     def _sampler(self, epoch: int) -> Sampler:
-        return Sampler(self._data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last)
+        data = self._data
+        return Sampler(
+            data.lengths, self._batch, self._seed, epoch, drop_last=self._drop_last, frequencies=data.frequencies
+        )
 
 
 def _ignoring(batch: Batch) -> Batch:
-    if batch.form not in (Form.POSITIONS, Form.POINTERS):
+    if batch.form not in (TargetForm.POSITIONS, TargetForm.POINTERS):
         return batch
     assert batch.scored is not None
     return replace(batch, targets=batch.targets.masked_fill(~batch.scored, IGNORED))
@@ -108,5 +111,5 @@ def loader(
     if split in streamed_splits(instance):
         raise mistakes.part_of_stream(split, bound.name)
     items = cache.load(bound.name, bound.statics, instance, split, cache.DATA_SEED)
-    data = Data(items, device if isinstance(device, torch.device) else select_device(device))
+    data = DeviceSplit(items, device if isinstance(device, torch.device) else select_device(device))
     return Loader(instance, sizes, data, batch, seed, drop_last, split == "train")

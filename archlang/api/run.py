@@ -259,12 +259,11 @@ def inspect(model: Architecture | Run, item: Any) -> Inspection:  # Any: an inpu
         raise mistakes.not_a_model(type(model).__name__)
     if isinstance(item, Split):
         raise mistakes.samples_need_a_run()
-    input_format = _format_of(model)
+    input_format = _format_without_task(model)
     return inspect_batch(model, input_format, typed_input(model, input_format, item), "input")
 
 
-def _format_of(module: Architecture) -> InputFormat:
-    """Returns the format of a module whose task is unknown: the text of a token is its number."""
+def _format_without_task(module: Architecture) -> InputFormat:
     fields = tuple(
         FieldFormat(name=field.name, words=tuple(map(str, range(field.vocabulary))))
         if field.vocabulary is not None

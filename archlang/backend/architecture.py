@@ -17,13 +17,13 @@ from archlang.backend.lower.code import add_source_notes
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.call_cache import call_scope
 from archlang.backend.runtime.inputs import Lengths, check_fields, check_lengths
-from archlang.backend.runtime.loops import DEPTH, PONDER, Group, Halting, ObservedLoop, Repeat, Stack, StepResults
+from archlang.backend.runtime.loops import DEPTH, PONDER, EmittingLoop, ModuleGroup, ObservedLoop, StepResults
 from archlang.backend.runtime.masks import code_inputs
 from archlang.graph.graph import loop_of_results
 from archlang.graph.operations import LOSSES
 
 
-class Architecture(Group):
+class Architecture(ModuleGroup):
     """A compiled model.
 
         logits = module(tokens)
@@ -114,7 +114,7 @@ class Architecture(Group):
         finally:
             loop.step_results = None
 
-    def loop_of_results(self) -> Repeat | Stack | Halting | None:
+    def loop_of_results(self) -> EmittingLoop | None:
         """Returns the loop whose emission is the result; None if the result is another value."""
         node = loop_of_results(self.program.graph)
         names = [loop.name for loop in self.program.code.loops if node is not None and loop.node.id == node.id]

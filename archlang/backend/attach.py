@@ -9,11 +9,12 @@ from archlang.backend import mistakes
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import relative_path
 from archlang.backend.lower.regions import PythonProgram
+from archlang.backend.runtime import loops
 from archlang.backend.runtime.bound import bound
-from archlang.backend.runtime.experts import Experts
+from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.gradients import GradientLoop
 from archlang.backend.runtime.halting import HaltingBlock
-from archlang.backend.runtime.loops import Halting, Repeat, SplitBody, Stack, Step, StepModules, computed_again, resolve
-from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan, Scan
+from archlang.backend.runtime.scans import ChunkScan, GrowingState, PositionScan
 from archlang.graph import operations
 from archlang.graph.graph import Graph, has_halting_positions, loop_layout, takes_positions
 from archlang.graph.growth import growths
@@ -23,7 +24,7 @@ def attach_program(architecture: nn.Module, program: PythonProgram) -> None:
     """Sets the loops of a program on the module of its model and on the steps of its stacks.
 
     Raises:
-        BuildError: the block that should halt a loop is none that halts."""
+        BuildError: the block that should halt a loop is not a halting block."""
     _attach(architecture, program.code, program.graph)
 
 
@@ -32,20 +33,20 @@ def _attach(owner: nn.Module, code: Code, graph: Graph) -> None:
     for loop in code.loops:
         runtime = _runtime(owner, loop, graph)
         owner.__dict__[loop.name] = runtime
-        for runner in map(_unwrapped, runtime.steps()) if isinstance(runtime, StepModules) else [owner]:
+        for runner in map(_unwrapped, runtime.steps()) if isinstance(runtime, loops.StepModules) else [owner]:
             _attach(runner, loop.body, graph)
 
 
-def _unwrapped(step: nn.Module) -> Step:
+def _unwrapped(step: nn.Module) -> loops.StackStep:
     """The step of a stack, which a wrapper may have replaced."""
-    return next(part for part in step.modules() if isinstance(part, Step))
+    return next(part for part in step.modules() if isinstance(part, loops.StackStep))
 
 
-def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stack | Halting | Scan | Experts:
+def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> loops.Loop:
     node = loop.node
     split = None
     if loop.split is not None:
-        split = SplitBody(loop.split.head.function, bound(loop.split.rest.function), loop.split.reads)
+        split = loops.SplitBody(loop.split.head.function, bound(loop.split.rest.function), loop.split.reads)
     common: dict[str, Any] = {  # Any: arguments of different types
         "owner": owner,
         "body": bound(loop.body.function),
@@ -55,12 +56,14 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
     match node.operation:
         case operations.Repeat(count=count, emits=emits, truncated=truncated, drawn=drawn):
             states, drawn = loop_layout(node).states, relative_path(drawn, loop.scope) if drawn else ""
-            return Repeat(**common, states=states, emits=emits, truncated=truncated, count=count, drawn=drawn)
+            return loops.RepeatLoop(**common, states=states, emits=emits, truncated=truncated, count=count, drawn=drawn)
         case operations.Stack(path=path, emits=emits):
             path = relative_path(path, loop.scope)
-            return Stack(**common, states=loop_layout(node).states, emits=emits, path=path)
+            return loops.StackLoop(**common, states=loop_layout(node).states, emits=emits, path=path)
         case operations.Experts(path=path):
-            return Experts(**common, path=relative_path(path, loop.scope))
+            return ExpertLoop(**common, path=relative_path(path, loop.scope))
+        case operations.Gradient():
+            return GradientLoop(**common)
         case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
             scan = PositionScan if takes_positions(node) else ChunkScan
             growing = [
@@ -73,10 +76,10 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> Repeat | Stac
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)
-    if not isinstance(resolve(owner, path.split(".")), HaltingBlock):
+    if not isinstance(loops.resolve(owner, path.split(".")), HaltingBlock):
         raise mistakes.not_halting(instance)
     paths = (inner.instance for inner in node.regions[0].walk() if inner.instance is not None)
-    return Halting(
+    return loops.HaltingLoop(
         **common,
         path=path,
         limit=node.operation.limit,
@@ -99,13 +102,13 @@ def rematerialize_bodies(owner: nn.Module, code: Code, together: int = 1) -> int
     count = 0
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        if isinstance(runtime, Repeat | Stack):
+        if isinstance(runtime, loops.RepeatLoop | loops.StackLoop):
             runtime.together = together
             count += 1
-        elif isinstance(runtime, Halting):
-            runtime.body = partial(computed_again, runtime.body)
+        elif isinstance(runtime, loops.HaltingLoop):
+            runtime.body = partial(loops.computed_again, runtime.body)
             count += 1
         else:
-            runners = runtime.steps() if isinstance(runtime, StepModules) else [owner]
+            runners = runtime.steps() if isinstance(runtime, loops.StepModules) else [owner]
             count += sum(rematerialize_bodies(runner, loop.body, together) for runner in runners)
     return count

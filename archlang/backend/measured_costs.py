@@ -39,7 +39,6 @@ def measure_costs(module: Architecture, length: int, batch: int) -> MeasuredCost
 
 
 def _random_batch(module: Architecture, length: int, batch: int) -> list[Tensor]:
-    """Returns fields whose lengths are all `length`."""
     values = []
     for field in module.program.inputs:
         sizes = [size if isinstance(size, Dim) else Dim.of(size) for size in field.sizes]

@@ -26,7 +26,6 @@ class BlockError(ErrorWithRemedy):
 
 
 def _row(kind: type[_E], text: str) -> Callable[..., _E]:
-    """Returns the wording of an error. A call with its facts, in order, returns the error."""
     return lambda *facts: kind(
         text.format(*(_dtype(fact) if isinstance(fact, torch.dtype) else fact for fact in facts))
     )
@@ -123,7 +122,7 @@ def unknown_fields(model: str, unknown: Iterable[str], fields: Sequence[str]) ->
 
 
 def not_a_tensor(model: str, field: str, value: object) -> TypeError:
-    return TypeError(f"`{model}` takes `{field}` as a tensor, and got {_kind(value)}")
+    return TypeError(f"`{model}` takes `{field}` as a tensor, and got {_type_of_value(value)}")
 
 
 def wrong_dtype(model: str, field: str, kind: Type, integers: bool, dtype: torch.dtype) -> TypeError:
@@ -149,7 +148,7 @@ def not_a_token(token: object, model: str, field: str, vocabulary: int) -> Value
 
 
 def not_lengths(value: object, model: str, argument: str) -> TypeError:
-    return TypeError(f"`{model}` takes {argument} as a tensor or a list of integers, and got {_kind(value)}")
+    return TypeError(f"`{model}` takes {argument} as a tensor or a list of integers, and got {_type_of_value(value)}")
 
 
 def wrong_length(length: object, model: str, argument: str, least: int, most: int | None) -> ValueError:
@@ -179,8 +178,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _kind(value: object) -> str:
-    """Describes the type of a wrong value."""
+def _type_of_value(value: object) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of {_dtype(value.dtype)}"
     name = type(value).__name__

@@ -71,14 +71,14 @@ class Case:
 
 
 @dataclass(frozen=True)
-class _Form:
+class _CallForm:
     """The form of a call: the type that `data` stands for, and whether the call omits inputs with a default."""
 
     data: str
     defaults: bool
 
 
-_MOST_GENERAL = _Form("seq", False)
+_MOST_GENERAL = _CallForm("seq", False)
 
 
 def cases(declaration: Declaration) -> list[Case]:
@@ -118,11 +118,11 @@ def is_chunked(declaration: Declaration) -> bool:
     return any(isinstance(node, TypeName) and node.name == "chunks" for node in walk(declaration.item.signature))
 
 
-def _forms(declaration: Declaration) -> list[_Form]:
+def _forms(declaration: Declaration) -> list[_CallForm]:
     inputs = declaration.item.signature.inputs
     families = FEATURED if any(parameter.type.name == "data" for parameter in inputs) else ("seq",)
     defaults = (True, False) if any(parameter.default is not None for parameter in inputs) else (False,)
-    return [_Form(family, omits) for family in families for omits in defaults]
+    return [_CallForm(family, omits) for family in families for omits in defaults]
 
 
 class _Search:
@@ -133,7 +133,9 @@ class _Search:
         self.parameters = declaration.item.signature.statics
         self.kinds = {parameter.name: parameter_kind(parameter, declaration.file) for parameter in self.parameters}
 
-    def first(self, form: _Form, fixed: Mapping[str, Value], is_small: bool = True, rotation: int = 0) -> Case | None:
+    def first(
+        self, form: _CallForm, fixed: Mapping[str, Value], is_small: bool = True, rotation: int = 0
+    ) -> Case | None:
         """Returns the first case with these values of statics, or None. If `is_small`, it avoids large defaults.
         `rotation` is the index of the size of features that is tried first."""
         options = [
@@ -173,7 +175,7 @@ class _Search:
             case "float":
                 yield from _FLOATS
 
-    def _bind(self, form: _Form, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
+    def _bind(self, form: _CallForm, values: Sequence[Value], features: Mapping[str, int]) -> Case | None:
         problems: list[Diagnostic] = []
         bounds = {
             parameter.name: Bound(value, None)

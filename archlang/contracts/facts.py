@@ -77,7 +77,6 @@ def _wrong_map(case: Case, name: str, reason: str, facts: Facts) -> Broken:
 
 
 def _misfit(part: object, linear: LinearMap) -> str:
-    """Returns why an attribute of a block is not the linear map that its signature states; "" if it is."""
     if not isinstance(part, nn.Module):
         return "is not a module of the class"
     if not isinstance(part, nn.Linear):

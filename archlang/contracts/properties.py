@@ -19,7 +19,7 @@ from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plugins import NO_PLUGINS, Plugins
 from archlang.resolve import library
-from archlang.resolve.resolve import Declaration, Loader, prelude
+from archlang.resolve.resolve import Declaration, ProgramLoader, prelude
 from archlang.syntax.tree import Extern
 
 # Each returns, or raises `Broken` or `Skipped`. `result` comes first: if it is broken, the others are not tested.
@@ -65,7 +65,7 @@ def program_blocks(path: str | Path, names: Sequence[str] = (), allow: Iterable[
     errors = [diagnostic for diagnostic in check(path, allow) if diagnostic.is_error]
     if errors:
         raise ProgramError(errors)
-    own = Loader(allow).load(path).own
+    own = ProgramLoader(allow).load(path).own
     blocks = {name: declaration for name, declaration in own.items() if isinstance(declaration.item, Extern)}
     if not blocks:
         raise mistakes.no_blocks(path)
@@ -132,7 +132,6 @@ def _one_thread() -> Iterator[None]:
 
 
 def _verdict(block: str, title: str, test: Callable[[Subject], None], subjects: list[Subject]) -> Verdict:
-    """Returns the first mistake of all cases; skipped if every case skips the property."""
     reasons = []
     for subject in subjects:
         try:

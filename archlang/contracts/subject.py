@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from archlang.backend.lower.instances import add_instances, classes_of
 from archlang.backend.lower.lengths import named_lengths
 from archlang.backend.mistakes import BuildError, ConstructionError
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.contracts import mistakes, samples
 from archlang.contracts.cases import BLOCK, DATA_COLUMNS, DATA_LENGTH, Case
 from archlang.contracts.mistakes import Broken
@@ -27,14 +27,14 @@ _STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class ResultField:
     """A part of the result for one sample, without padding. If `by_position`, its first axis indexes positions."""
 
     value: Tensor
     by_position: bool
 
 
-Fields = Mapping[str, Field]
+Fields = Mapping[str, ResultField]
 
 
 class Subject:
@@ -205,7 +205,7 @@ class Subject:
         facts = self.facts(batch, padded)
         value = self._tensor(result, grows, batch, padded, facts)
         parts = (value[row][tuple(map(slice, samples.shape(kind, sample.sizes)))] for row, sample in enumerate(batch))
-        return [{"result": Field(part, bool(kind.lengths))} for part in parts]
+        return [{"result": ResultField(part, bool(kind.lengths))} for part in parts]
 
     def _tensor(
         self, result: object, grows: bool, batch: Sequence[Sample], padded: Sizes, facts: Mapping[str, str]
@@ -249,7 +249,7 @@ class Subject:
 
     # Halting blocks
 
-    def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = _STEPS) -> list[Tally]:
+    def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = _STEPS) -> list[HaltingState]:
         """Returns the tallies of a loop whose body changes each position independently."""
         tallies = [block.start(state, mask)]
         _check_tally(self.case, tallies[0], state, self.facts())
@@ -263,7 +263,7 @@ class Subject:
         weight = torch.randn(width, width, generator=self.generator(7), dtype=torch.float64)
         return torch.tanh(state @ weight.to(state.dtype) + 0.5)
 
-    def tallies(self, batch: Sequence[Sample], steps: int) -> list[Tally]:
+    def tallies(self, batch: Sequence[Sample], steps: int) -> list[HaltingState]:
         """Returns the tallies of a loop over a padded batch, without gradients.
 
         Raises:
@@ -282,18 +282,18 @@ class Subject:
         except Exception as error:
             raise mistakes.raises(self.case, "its loop", error, self.facts(batch, padded)) from error
 
-    def _fields_of_tally(self, tally: Tally, row: int, sample: Sample) -> Fields:
+    def _fields_of_tally(self, tally: HaltingState, row: int, sample: Sample) -> Fields:
         sizes = self.case.inputs[0].lengths[:1]
         real = samples.length(sizes[0], sample.sizes) if sizes else None
         by_position = tally.live.dim() == 2
         fields = {
             # The state of a sample may have no positions.
-            "mixture": Field(tally.mixture[row, :real], bool(sizes)),
-            "state": Field(tally.state[row, :real], bool(sizes)),
-            "ponder": Field(tally.ponder[row], False),
+            "mixture": ResultField(tally.mixture[row, :real], bool(sizes)),
+            "state": ResultField(tally.state[row, :real], bool(sizes)),
+            "ponder": ResultField(tally.ponder[row], False),
         }
         for name, value in (("live", tally.live), ("accepted", tally.accepted), ("steps", tally.steps)):
-            fields[name] = Field((value[row, :real] if by_position else value[row]).double(), by_position)
+            fields[name] = ResultField((value[row, :real] if by_position else value[row]).double(), by_position)
         return fields
 
 
@@ -309,7 +309,7 @@ def _shown(length: str) -> str:
     return {DATA_LENGTH: "n", DATA_COLUMNS: "m"}.get(length, length)
 
 
-def _check_tally(case: Case, tally: Tally, state: Tensor, facts: Mapping[str, str]) -> None:
+def _check_tally(case: Case, tally: HaltingState, state: Tensor, facts: Mapping[str, str]) -> None:
     """Compares the shapes and types of a tally with the signature. `state` is the state of the loop."""
     deciding = list(state.shape[: 2 if case.result.lengths else 1])
     expected = {

@@ -58,7 +58,6 @@ def member(place: Path, digest: Digest, holds: Sequence[Held], name: str) -> Bin
 
 
 def _unpacked(place: Path, digest: Digest, holds: Sequence[Held]) -> Path:
-    """Returns the folder of the unpacked members of an archive; unpacks them if it is missing."""
     facts = json.dumps([str(digest), [[held.inside, held.member] for held in holds]])
     key = hashlib.sha256(facts.encode()).hexdigest()[:32]
     try:
@@ -96,7 +95,6 @@ def _read(place: Path, stream: BinaryIO) -> bytes:
 
 
 def _member_name(name: str, holds: Sequence[Held]) -> str | None:
-    """Returns the name in the data set of a file in an archive; None if it is not a member."""
     parts = PurePosixPath(name).parts
     for start in range(len(parts)):
         tail = "/".join(parts[start:])

@@ -36,7 +36,7 @@ Sleep = Callable[[float], None]
 Arrived = tuple[Path, Digest]
 
 
-class Watcher(Protocol):
+class DownloadWatcher(Protocol):
     """Receives the progress of a download."""
 
     def waiting(self) -> None:
@@ -48,27 +48,26 @@ class Watcher(Protocol):
         return
 
 
-class Silent(Watcher):
+class Silent(DownloadWatcher):
     """Ignores progress."""
 
 
-def fetch(file: OfficialFile, watcher: Watcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
-    """Fetches a published file unless it is at hand and intact. Returns its path and its digest.
+def fetch(file: OfficialFile, watcher: DownloadWatcher | None = None, *, sleep: Sleep = time.sleep) -> Arrived:
+    """Fetches a published file unless it is present and intact. Returns its path and its digest.
 
     Raises:
         DataError: the file cannot be fetched, has the wrong digest, or the disk is full."""
     watcher = watcher or Silent()
     place = store.folder() / file.dataset / file.stored
-    arrived = _intact(file)
+    arrived = _intact_file(file)
     if arrived is None:
         with _locked(place, watcher):
             # Another process may have been first.
-            arrived = _intact(file) or _download(file, place, watcher, sleep)
+            arrived = _intact_file(file) or _download(file, place, watcher, sleep)
     return arrived
 
 
-def _intact(file: OfficialFile) -> Arrived | None:
-    """Returns the path and the digest of an intact file; None if it is missing or damaged."""
+def _intact_file(file: OfficialFile) -> Arrived | None:
     try:
         return store.verify(file, anew=False)
     except mistakes.DataError:
@@ -76,7 +75,7 @@ def _intact(file: OfficialFile) -> Arrived | None:
 
 
 @contextmanager
-def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
+def _locked(place: Path, watcher: DownloadWatcher) -> Iterator[None]:
     """Holds the lock of a file, so that one process at a time fetches it."""
     lock = FileLock(place.with_name(f".{place.name}.lock"))
     with os_errors_as(mistakes.not_written, place):
@@ -92,7 +91,7 @@ def _locked(place: Path, watcher: Watcher) -> Iterator[None]:
         lock.release()
 
 
-def _download(file: OfficialFile, place: Path, watcher: Watcher, sleep: Sleep) -> Arrived:
+def _download(file: OfficialFile, place: Path, watcher: DownloadWatcher, sleep: Sleep) -> Arrived:
     """Fetches a file. The caller holds its lock."""
     part = _Part(file, place)
     with os_errors_as(mistakes.not_written, place):
@@ -156,7 +155,7 @@ class _Part:
 
     # HTTP
 
-    def download(self, watcher: Watcher, sleep: Sleep) -> None:
+    def download(self, watcher: DownloadWatcher, sleep: Sleep) -> None:
         """Fetches the missing bytes, and retries after interruptions.
 
         Raises:
@@ -175,7 +174,7 @@ class _Part:
                 raise mistakes.broken_off(self._file.url, self._place, reason, self._file.digest, self.here())
             sleep(waits.pop(0))
 
-    def _attempt(self, watcher: Watcher) -> str | None:
+    def _attempt(self, watcher: DownloadWatcher) -> str | None:
         """Makes one request for the rest. Returns None if the file is complete, else the reason."""
         with needs_extra("data"):
             import requests
@@ -207,7 +206,7 @@ class _Part:
             return f"the connection ended after {self.here():,} of {self._size:,} bytes"
         return None
 
-    def _transfer(self, answer: Response, target: IO[bytes], watcher: Watcher) -> None:
+    def _transfer(self, answer: Response, target: IO[bytes], watcher: DownloadWatcher) -> None:
         from requests import RequestException
 
         # Aligns the download with the bytes that the server is about to send.

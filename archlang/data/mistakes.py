@@ -13,7 +13,7 @@ class DataError(ErrorWithRemedy):
 
 
 class MissingError(DataError):
-    """A file that is not at hand."""
+    """A missing file."""
 
 
 class DamagedError(DataError):
@@ -49,7 +49,7 @@ def missing(dataset: str, member: str, place: Path, published: tuple[str, Digest
         return MissingError(f"{place} is missing", "put it there, or set ARCHLANG_DATA to the folder that holds it")
     name, digest = published
     with_digest = f", whose digest is {digest}" if digest is not None else ""
-    message = f"{member} of {dataset} is not at hand"
+    message = f"{member} of {dataset} is missing"
     return MissingError(message, f"run `archlang data get {dataset}`, or put {name} into {place.parent}{with_digest}")
 
 
@@ -82,25 +82,27 @@ no_room = DataMachineError.wording(
 # Downloads
 
 
-def _by_hand(url: str, place: Path, digest: Digest | None) -> str:
+def _manual_remedy(url: str, place: Path, digest: Digest | None) -> str:
     with_digest = f"; its digest is {digest}" if digest is not None else ""
     return f"download {url} by other means to {place}{with_digest}"
 
 
 def broken_off(url: str, place: Path, reason: str, digest: Digest | None, here: int) -> BrokenOffError:
     if not here:
-        return BrokenOffError(f"{url} cannot be reached ({reason})", f"connect, or {_by_hand(url, place, digest)}")
+        return BrokenOffError(
+            f"{url} cannot be reached ({reason})", f"connect, or {_manual_remedy(url, place, digest)}"
+        )
     message = f"the download of {url} was interrupted ({reason})"
     return BrokenOffError(message, f"rerun the command to resume after {here:,} bytes")
 
 
 def not_served(url: str, place: Path, status: int, digest: Digest | None) -> DataMachineError:
-    return DataMachineError(f"the server answers {status} for {url}", _by_hand(url, place, digest))
+    return DataMachineError(f"the server answers {status} for {url}", _manual_remedy(url, place, digest))
 
 
 def other_content(url: str, place: Path, actual: Digest, expected: Digest) -> DataError:
     message = f"the download of {url} is not the published {place.name}: expected the digest {expected}, found {actual}"
-    return DataError(message, f"the download was deleted; {_by_hand(url, place, expected)}")
+    return DataError(message, f"the download was deleted; {_manual_remedy(url, place, expected)}")
 
 
 too_little_room = DataMachineError.wording(

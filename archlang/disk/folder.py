@@ -357,7 +357,6 @@ class Folder:
     # One name
 
     def _at(self, name: str) -> str:
-        """Returns what the system calls a name: the name itself relative to the descriptor, or its path."""
         if name in ("", ".", "..") or os.sep in name or "/" in name or "\0" in name:
             raise mistakes.not_a_name(self.path / name)
         return str(self.path / name) if self._descriptor is None else name

@@ -30,7 +30,14 @@ _VERSION_2 = _GroupFiles("memory.max", "memory.current", ("active_file", "inacti
 def available_memory() -> int | None:
     """Returns the bytes that this process can still allocate: the least of what the system, the control groups of a
     container or cluster (version 1 or 2), and `ulimit -v` leave. None where the system does not say."""
-    return min((bytes_ for bytes_ in (_of_system(), _of_groups(), _of_limit()) if bytes_ is not None), default=None)
+    return min(
+        (
+            bytes_
+            for bytes_ in (_free_memory_and_swap(), _free_in_groups(), _below_address_limit())
+            if bytes_ is not None
+        ),
+        default=None,
+    )
 
 
 def reset_peak_memory() -> None:
@@ -52,8 +59,7 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _of_system() -> int | None:
-    """Returns what the system can give, including what it can swap out."""
+def _free_memory_and_swap() -> int | None:
     try:
         lines = dict(line.split(":", 1) for line in _MEMINFO.read_text().splitlines() if ":" in line)
         return sum(int(lines[name].split()[0]) * 1024 for name in ("MemAvailable", "SwapFree"))
@@ -61,7 +67,7 @@ def _of_system() -> int | None:
         return None
 
 
-def _of_groups() -> int | None:
+def _free_in_groups() -> int | None:
     """Returns what the control groups and those around them leave; caches of files count as free."""
     try:
         lines = [line.split(":", 2) for line in _OWN_GROUP.read_text().splitlines()]
@@ -70,19 +76,19 @@ def _of_groups() -> int | None:
     left: list[int | None] = []
     for _, controllers, name in (line for line in lines if len(line) == 3):
         if not controllers:
-            left += _of_tree(_GROUPS, name, _VERSION_2)
+            left += _free_in_tree(_GROUPS, name, _VERSION_2)
         elif "memory" in controllers.split(","):
-            left += _of_tree(_GROUPS / "memory", name, _VERSION_1)
+            left += _free_in_tree(_GROUPS / "memory", name, _VERSION_1)
     return min((bytes_ for bytes_ in left if bytes_ is not None), default=None)
 
 
-def _of_tree(root: Path, name: str, files: _GroupFiles) -> list[int | None]:
+def _free_in_tree(root: Path, name: str, files: _GroupFiles) -> list[int | None]:
     """Returns what a group and each group around it leave. In a container, the group itself may be the root."""
     group = root / name.strip("/")
-    return [_of_group(folder, files) for folder in (group, *group.parents) if folder.is_relative_to(root)]
+    return [_free_in_group(folder, files) for folder in (group, *group.parents) if folder.is_relative_to(root)]
 
 
-def _of_group(folder: Path, files: _GroupFiles) -> int | None:
+def _free_in_group(folder: Path, files: _GroupFiles) -> int | None:
     try:
         limit, used = (int((folder / name).read_text()) for name in (files.limit, files.used))
         statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
@@ -91,8 +97,7 @@ def _of_group(folder: Path, files: _GroupFiles) -> int | None:
         return None
 
 
-def _of_limit() -> int | None:
-    """Returns what `ulimit -v` leaves."""
+def _below_address_limit() -> int | None:
     try:
         import resource
 

@@ -1,6 +1,7 @@
 """The wording of refused files."""
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -14,24 +15,18 @@ class RefusedFile(OSError):
         self.remedy = remedy
 
 
-def not_plain(path: Path, kind: str) -> RefusedFile:
-    message = f"{path} is {kind}; inside its folders, archlang opens only files and folders"
-    return RefusedFile(path, message, "remove it, or replace it by a copy of what it points to")
+def _row(message: str, remedy: str) -> Callable[..., RefusedFile]:
+    """The wording of an error. A call with the path and the other facts, in order, returns the error."""
+    return lambda path, *facts: RefusedFile(path, message.format(path, *facts), remedy)
 
 
-def not_regular(path: Path) -> RefusedFile:
-    return RefusedFile(path, f"{path} is not a regular file", "name a file, not a pipe or a device")
-
-
-def second_name(path: Path) -> RefusedFile:
-    message = f"{path} has a second name (a hard link), under which another file would change too"
-    return RefusedFile(path, message, "replace it by a copy of itself")
-
-
-def too_large(path: Path, size: int, limit: int) -> RefusedFile:
-    message = f"{path} has {size:,} bytes; archlang reads up to {limit:,}"
-    return RefusedFile(path, message, "restore it from a copy")
-
-
-def not_a_name(path: Path) -> RefusedFile:
-    return RefusedFile(path, f"`{path}` cannot be the path of a file of this folder", "rename the file")
+not_plain = _row(
+    "{0} is {1}; inside its folders, archlang opens only files and folders",
+    "remove it, or replace it by a copy of what it points to",
+)
+not_regular = _row("{0} is not a regular file", "name a file, not a pipe or a device")
+second_name = _row(
+    "{0} has a second name (a hard link), under which another file would change too", "replace it by a copy of itself"
+)
+too_large = _row("{0} has {1:,} bytes; archlang reads up to {2:,}", "restore it from a copy")
+not_a_name = _row("`{0}` cannot be the path of a file of this folder", "rename the file")

@@ -76,7 +76,7 @@ def _completions(document: Document, start: int, files: Callable[[], Iterable[st
         if block is not None:
             recipes = recipes_of(document.resolved, _with_choice(document, header, block)) if is_recipe else None
             yield from _statics(document, block, written, recipes)
-            kind = _kind(document, block, written)
+            kind = _kind_of_static(document, block, written)
         if is_recipe:
             return
     elif is_recipe:
@@ -113,8 +113,7 @@ def _statics(document: Document, item: Item, before: str, recipes: RecipeFacts |
         yield from (Completion(f"{name} = ", "static", "float") for name in recipes.weights if name not in written)
 
 
-def _kind(document: Document, item: Item, before: str) -> str | None:
-    """Returns the kind of the static whose value is written after some text between brackets; None if it is unknown."""
+def _kind_of_static(document: Document, item: Item, before: str) -> str | None:
     number = argument_number(item, "[", before)
     statics = item.signature.statics
     return parameter_kind(statics[number], document.resolved) if number < len(statics) else None

@@ -12,7 +12,7 @@ _LONGEST_TITLE = 80
 
 
 @dataclass(frozen=True)
-class Correction:
+class CodeAction:
     """The edits that correct a mistake. `title` says what they do."""
 
     title: str
@@ -20,7 +20,7 @@ class Correction:
     edits: tuple[Edit, ...]
 
 
-def corrections(document: Document, start: int = 0, end: int | None = None) -> tuple[Correction, ...]:
+def corrections(document: Document, start: int = 0, end: int | None = None) -> tuple[CodeAction, ...]:
     """Returns the corrections of the mistakes that touch a place, of the whole document by default."""
     end = len(document.text) if end is None else end
     return tuple(
@@ -31,13 +31,13 @@ def corrections(document: Document, start: int = 0, end: int | None = None) -> t
     )
 
 
-def corrections_of(document: Document, diagnostic: Diagnostic) -> tuple[Correction, ...]:
+def corrections_of(document: Document, diagnostic: Diagnostic) -> tuple[CodeAction, ...]:
     """Returns the corrections of a mistake of a document, if they change the document alone."""
     places = (diagnostic.span, *(edit.span for edit in diagnostic.edits))
     if not diagnostic.edits or any(place.source.path != document.path for place in places):
         return ()
     changes = [diagnostic.edits, *((edit,) for edit in diagnostic.alternatives)]
-    return tuple(Correction(title(edits), diagnostic, edits) for edits in changes)
+    return tuple(CodeAction(title(edits), diagnostic, edits) for edits in changes)
 
 
 def all_corrected(document: Document) -> str | None:

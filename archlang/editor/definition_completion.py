@@ -19,6 +19,7 @@ from archlang.elaborate.signature_check import CAVEATS
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Span
 from archlang.graph.facts import ACTS, POSITIONS, QUANTITIES, RECORDS
+from archlang.resolve.resolve import GRADIENT
 from archlang.resolve.values import KINDS
 from archlang.syntax.grammar import spellings
 from archlang.syntax.stack import Prefix, read_prefix
@@ -49,7 +50,7 @@ def definition_completions(
     items. `kind` is that of the static whose value is written, None for an unknown one."""
     prefix = _prefix(document.text, header, offset)
     if prefix is not None:
-        place = _Place(document, offset, prefix, kind)
+        place = _DefinitionPlace(document, offset, prefix, kind)
         yield from place.names()
         yield from (Completion(_PAIRS.get(word, word), "keyword") for word in place.keywords())
 
@@ -75,7 +76,7 @@ def _prefix(text: str, header: int, offset: int) -> Prefix | None:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _DefinitionPlace:
     """A place of a document after the tokens of a prefix. `kind` is that of the static whose value is written there,
     None for an unknown one."""
 
@@ -105,12 +106,14 @@ class _Place:
         names = names_at(self.prefix.pending)
         if word in ("true", "false"):
             is_value = self._terminal(-1) in ("EQUAL", "__ANON_2", "__ANON_3") and self._kind in (None, "bool")
-            return names is Names.STATICS and is_value
+            return names is NameKind.STATICS and is_value
         if word == "in" and "NUMBER" not in self.prefix.accepted and not self._is_after_value:
             return True  # of a loop, or of `random in training`
         if word in ("and", "or", "in", "not"):
             around = enclosing(self.prefix.pending, ("WHERE", "IF", "WHEN", "LSQB", "REPEAT", "STACK", "TRUNCATED"))
-            return names is Names.STATICS and around in ("WHERE", "IF", "WHEN", "LSQB") and self._kind in (None, "bool")
+            return (
+                names is NameKind.STATICS and around in ("WHERE", "IF", "WHEN", "LSQB") and self._kind in (None, "bool")
+            )
         if word in ("scan", "else") and "LET" in self.prefix.accepted:
             return False  # they begin the next statement
         if word == "settings":
@@ -166,26 +169,27 @@ class _Place:
             states = self._symbols("value", "input", outside=self._loop)
             yield from (replace(each, word=f"{each.word} <- ") for each in states)
 
-    def _of_expression(self, names: Names) -> Iterator[Completion]:
+    def _of_expression(self, names: NameKind) -> Iterator[Completion]:
         kind = self._compared_kind or self._kind
         match names:
-            case Names.VALUES:
+            case NameKind.VALUES:
                 yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
                 yield from blocks(self.document)
-            case Names.STATICS:
-                yield from (Completion(word, "word") for word in self._compared())
+                yield Completion(GRADIENT, "keyword", "The gradient of a loss by a value: `gradient(loss, value)`.")
+            case NameKind.STATICS:
+                yield from (Completion(word, "word") for word in self._compared_words())
                 yield from self._symbols("static", *(("size",) if kind in _NUMERIC else ()), kinds=_FITTING.get(kind))
                 if kind == "block":
                     yield from self._symbols("instance")
                     yield from blocks(self.document)
-            case Names.DIMENSIONS | Names.COSTS:
+            case NameKind.DIMENSIONS | NameKind.COSTS:
                 yield from self._symbols("size", "static", kinds=("int", None), with_lengths=True)
-                if names is Names.COSTS:
+                if names is NameKind.COSTS:
                     yield Completion(POSITIONS, "size")
-            case Names.STAGES | Names.BLOCKS:
-                yield from self._blocks(with_instances=names is Names.STAGES)
+            case NameKind.STAGES | NameKind.BLOCKS:
+                yield from self._blocks(with_instances=names is NameKind.STAGES)
         is_model = getattr(item_around(self.document, self.offset), "word", "") == "model"
-        if is_model and names in (Names.VALUES, Names.STATICS, Names.DIMENSIONS) and kind in _NUMERIC:
+        if is_model and names in (NameKind.VALUES, NameKind.STATICS, NameKind.DIMENSIONS) and kind in _NUMERIC:
             yield from (Completion(size, "size") for size in TASK_SIZES[::2])
 
     def _of_clause(self) -> Iterator[Completion]:
@@ -193,7 +197,7 @@ class _Place:
         last, before = self._terminal(-1), self._terminal(-2)
         around = enclosing(self.prefix.pending, _LISTS)
         names = names_at(self.prefix.pending)
-        if last in ("PIPE", "BY") or (last == "EQUAL" and names is Names.BLOCKS):
+        if last in ("PIPE", "BY") or (last == "EQUAL" and names is NameKind.BLOCKS):
             yield from self._of_blocks(names)
         elif last == "COLON":
             words = KINDS if around == "LSQB" else SIZES_OF_TYPES
@@ -218,12 +222,12 @@ class _Place:
             return last == "EQUAL" or (last == "LPAR" and enclosing(self.prefix.pending, ("MAPS",)) != "")
         return around == "READS" or (around, last) == ("RECORDS", "EQUAL")
 
-    def _of_blocks(self, names: Names) -> Iterator[Completion]:
-        if names not in (Names.HALTING, Names.DRAWING):
-            yield from self._blocks(with_instances=names is Names.STAGES)
+    def _of_blocks(self, names: NameKind) -> Iterator[Completion]:
+        if names not in (NameKind.HALTING, NameKind.DRAWING):
+            yield from self._blocks(with_instances=names is NameKind.STAGES)
             return
         yield from self._symbols("instance", "static", kinds=("block",))
-        fits = gives_probabilities if names is Names.HALTING else _draws
+        fits = gives_probabilities if names is NameKind.HALTING else _draws
         for name, item in named_items(self.document):
             if isinstance(item, Extern) and fits(item):
                 yield of_item(name, item)
@@ -257,15 +261,13 @@ class _Place:
                 kind = types.get((symbol.span.start, symbol.span.end))
                 yield Completion(symbol.name, symbol.kind, str(kind) if kind is not None else symbol.kind)
 
-    def _compared(self) -> tuple[str, ...]:
-        """Returns the words that a static can be with which the place compares it."""
+    def _compared_words(self) -> tuple[str, ...]:
         item = item_around(self.document, self.offset)
         static = self._compared_static
         return allowed_values(item, static) if static and isinstance(item, Definition | Extern) else ()
 
     @cached_property
     def _compared_static(self) -> StaticParameter | None:
-        """The static with which the place is compared; None if there is none."""
         text, item = self.document.text, item_around(self.document, self.offset)
         compared = _COMPARED.search(text, text.rfind("\n", 0, self.offset) + 1, self.offset)
         statics = item.signature.statics if isinstance(item, Definition | Extern) else ()
@@ -317,7 +319,7 @@ def _draws(item: Extern) -> bool:
 Pending = Sequence["Token | str"]
 
 
-class Names(Enum):
+class NameKind(Enum):
     """The names that can stand at a place."""
 
     NONE = "none"
@@ -336,7 +338,7 @@ _VALUE = ("RETURN", "EMIT", "UPDATE", "LOSS", "LBRACE")
 _NAMES = ("NAME", "DOTTED")
 
 
-def names_at(pending: Pending) -> Names:
+def names_at(pending: Pending) -> NameKind:
     """Returns what an expression after some tokens may name; `pending` are those of the rules that are not complete."""
     skipped = 0  # `when` of conditionals whose `else` follows
     for index in range(len(pending) - 1, -1, -1):
@@ -346,17 +348,17 @@ def names_at(pending: Pending) -> Names:
         elif terminal == "WHEN" and skipped:
             skipped -= 1
         elif terminal == "LPAR" and before in ("name", "statics"):
-            return Names.VALUES
+            return NameKind.VALUES
         elif terminal == "LSQB" and before in ("AFTER", "name", *_NAMES):
             is_type = before in _NAMES and _terminal(pending, index - 2) in ("COLON", "ARROW", "ELSE")
-            return Names.DIMENSIONS if is_type else Names.STATICS
+            return NameKind.DIMENSIONS if is_type else NameKind.STATICS
         elif terminal == "IN" and _is_loop(pending, index):
-            return Names.VALUES
+            return NameKind.VALUES
         elif terminal in _SINGLE:
             return _SINGLE[terminal]
         elif terminal == "BY":
             return _after_by(pending, index)
-    return Names.NONE
+    return NameKind.NONE
 
 
 def enclosing(pending: Pending, terminals: Sequence[str]) -> str:
@@ -372,10 +374,10 @@ def _is_loop(pending: Pending, index: int) -> bool:
     return any(_terminal(pending, index - distance) in ("SCAN", "EXPERTS") for distance in (2, 3))
 
 
-def _after_by(pending: Pending, index: int) -> Names:
+def _after_by(pending: Pending, index: int) -> NameKind:
     if _terminal(pending, index - 1) == "DRAWN":
-        return Names.DRAWING
-    return Names.HALTING if any(_terminal(pending, index - at) == "HALTING" for at in (2, 4)) else Names.VALUES
+        return NameKind.DRAWING
+    return NameKind.HALTING if any(_terminal(pending, index - at) == "HALTING" for at in (2, 4)) else NameKind.VALUES
 
 
 def _terminal(pending: Pending, index: int) -> str:
@@ -384,13 +386,13 @@ def _terminal(pending: Pending, index: int) -> str:
 
 
 _SINGLE = {
-    **dict.fromkeys(_STATIC, Names.STATICS),
-    **dict.fromkeys(_VALUE, Names.VALUES),
-    "PIPE": Names.STAGES,
-    "LET": Names.BLOCKS,
-    "COSTS": Names.COSTS,
-    "MAPS": Names.STATICS,
-    "RECORDS": Names.STATICS,
-    "ACTS": Names.STATICS,
-    "READS": Names.STATICS,
+    **dict.fromkeys(_STATIC, NameKind.STATICS),
+    **dict.fromkeys(_VALUE, NameKind.VALUES),
+    "PIPE": NameKind.STAGES,
+    "LET": NameKind.BLOCKS,
+    "COSTS": NameKind.COSTS,
+    "MAPS": NameKind.STATICS,
+    "RECORDS": NameKind.STATICS,
+    "ACTS": NameKind.STATICS,
+    "READS": NameKind.STATICS,
 }

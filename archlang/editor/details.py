@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from archlang.editor.completion_options import allowed_values
 from archlang.editor.document import Document
-from archlang.editor.graphs import Part, concrete_graph, part_around
-from archlang.editor.symbols import Item, Symbol
+from archlang.editor.graphs import GraphItem, concrete_graph, part_around
+from archlang.editor.symbols import Item, Meaning
 from archlang.errors import Span
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Graph, Node
@@ -40,10 +40,10 @@ def call_details(document: Document, callee: Span) -> Iterator[str]:
     if calls:
         node, graph, words = min(calls, key=lambda call: call[0].span.end if call[0].span else 0)
         yield from _costs_of_call(node, graph, words)
-        yield from _dependence(node, _horizons(graph))
+        yield from _dependence(node, _horizons_by_input(graph))
 
 
-def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
+def value_details(document: Document, symbol: Meaning) -> Iterator[str]:
     """Yields what a value may depend on: for each line that binds or updates it, if they differ."""
     end, name = symbol.span.end, symbol.name
     update = re.compile(rf"(?<![\w.]){re.escape(name)}[ \t]*<-\s*\Z")
@@ -56,7 +56,7 @@ def value_details(document: Document, symbol: Symbol) -> Iterator[str]:
         start = node.span.start
         is_first = node.name == name and _BINDER.fullmatch(document.text, end, start) is not None
         if is_first or update.search(document.text, max(end, start - _LONGEST_UPDATE - len(name)), start):
-            horizons_in = horizons_in or _horizons(graph)
+            horizons_in = horizons_in or _horizons_by_input(graph)
             by_line.setdefault(node.span.line, list(_dependence(node, horizons_in)))
     if len({tuple(parts) for parts in by_line.values()}) == 1:
         yield from next(iter(by_line.values()))
@@ -70,7 +70,7 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     """Yields what a model or a block of the document costs as a whole, and what its result may depend on."""
     if not isinstance(item, Definition) or item.span.source.path != document.path:
         return
-    concrete = concrete_graph(document, Part(item.word, item.name))
+    concrete = concrete_graph(document, GraphItem(item.word, item.name))
     if concrete is None:
         return
     graph, words = concrete
@@ -78,10 +78,10 @@ def item_details(document: Document, item: Item) -> Iterator[str]:
     counts = [(summary.unique, "parameters", summary.unknown), (summary.flops, "FLOPs", summary.uncounted)]
     yield from _sentence([f"{count:,} {noun}" for count, noun, unknown in counts if count and not unknown], words)
     result = graph.region.results[0]
-    yield from _depends({name: values.get(result) for name, values in _horizons(graph).items()})
+    yield from _depends({name: values.get(result) for name, values in _horizons_by_input(graph).items()})
 
 
-def static_details(symbol: Symbol, item: Item | None) -> Iterator[str]:
+def static_details(symbol: Meaning, item: Item | None) -> Iterator[str]:
     """Yields the words that a static of an item can be, and where it is declared."""
     values = () if item is None or symbol.static is None else allowed_values(item, symbol.static)
     if values:
@@ -113,8 +113,7 @@ def _sentence(counts: list[str], words: str) -> Iterator[str]:
         yield f"{' and '.join(counts)} for {LENGTH} positions" + (f", {words}" if words else "")
 
 
-def _horizons(graph: Graph) -> dict[str, Mapping[str, Horizon]]:
-    """Returns the horizon of each value in each input, by the name of the input."""
+def _horizons_by_input(graph: Graph) -> dict[str, Mapping[str, Horizon]]:
     return {value.name: horizons(graph, value.name, with_length=False) for value in graph.region.inputs}
 
 

@@ -1,65 +1,67 @@
 """A program as it is written in an editor, with what the compiler knows about it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, Source, Span, ignore
-from archlang.errors.effort import Memo, TooMuchWork, limited
+from archlang.errors.effort import TooMuchWork, known, limited
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
-from archlang.resolve.resolve import Loader, ResolvedFile
-from archlang.syntax.parser import Part, bounds_of_parts, join, parse_part, parse_tolerantly
+from archlang.resolve.resolve import ProgramLoader, ResolvedFile
+from archlang.syntax.parser import ParsedPart, bounds_of_parts, join, parse, parse_part, parse_tolerantly
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import BYTE_ORDER_MARK, LARGEST
 from archlang.syntax.tokens import MOST_WORDS
-from archlang.syntax.tree import Definition, Node, Program
+from archlang.syntax.tree import Definition, Program, moved
 from archlang.types import Type
 
 # Errors of a file whose bodies cannot be elaborated: blocks that contain themselves, and sizes with two meanings.
 _NOT_ELABORATED = frozenset({"E0210", "E0425"})
 
 
-# Parts of texts without mistakes, each with its place when it was parsed. A key-stroke adds one or two.
-_known_parts = Memo[tuple[Part, int]](most=5_000)
-
-
 def _parse_changed(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Parses a text as `parse_tolerantly`, of which most parts are known."""
-    bounds = bounds_of_parts(source.text) if len(source.text) <= LARGEST else ()
-    parts = [_parse_changed_part(source, start, end) for start, end in bounds]
-    if not parts or sum(part.words for part in parts) > MOST_WORDS:
+    parts = _known_parts(source)
+    if parts is None:
         return parse_tolerantly(source)
-    return join(source, parts)
+    return join(source, [_at_place(part, source, start, place) for start, part, place in parts])
 
 
-def _parse_changed_part(source: Source, start: int, end: int) -> Part:
-    part, place = _known_parts.get(
-        (start == 0, source.text[start:end]),
-        lambda: (parse_part(source, start, end), start),
-        lambda known: not known[0].mistakes,
-    )
+def _known_parts(source: Source) -> list[tuple[int, ParsedPart, int]] | None:
+    """Returns the start of each part of a text, and the part with the start where it was parsed; None if the text is
+    too large."""
+    bounds = bounds_of_parts(source.text) if len(source.text) <= LARGEST else ()
+    parts = [(start, *_known_part(source, start, end)) for start, end in bounds]
+    return parts if parts and sum(part.words for _, part, _ in parts) <= MOST_WORDS else None
+
+
+def _known_part(source: Source, start: int, end: int) -> tuple[ParsedPart, int]:
+    return known(("part", start == 0, source.text[start:end]), lambda: (parse_part(source, start, end), start))
+
+
+def _at_place(part: ParsedPart, source: Source, start: int, place: int) -> ParsedPart:
     if place == start and all(node.span.source is source for node in part.nodes):
         return part
-    return part._replace(nodes=[_moved(node, source, start - place) for node in part.nodes])
+    return part._replace(nodes=[moved(node, source, start - place) for node in part.nodes])
 
 
-def _moved(node: Node, source: Source, distance: int) -> Node:
-    """Returns a node with all places moved to another source, by a distance."""
-    moved: Node = object.__new__(type(node))
-    for name in node.__dataclass_fields__:
-        value = getattr(node, name)
-        if isinstance(value, Span):
-            value = Span(source, value.start + distance, value.end + distance)
-        elif isinstance(value, Node):
-            value = _moved(value, source, distance)
-        elif value and isinstance(value, tuple):
-            value = tuple([_moved(each, source, distance) if isinstance(each, Node) else each for each in value])
-        object.__setattr__(moved, name, value)  # fields of a new node
-    return moved
+def _formatted_parts(text: str, starts: Sequence[int]) -> Iterator[str]:
+    first = 0
+    for end in (*starts[1:], len(text)):
+        part = text[first:end]
+        formatted = known(("formatted", part), partial(_formatted, part))
+        # Only after a `}` on a line of its own does the next part not depend on this one.
+        if end == len(text) or formatted.splitlines()[-1].startswith("}"):
+            yield formatted
+            first = end
+
+
+def _formatted(text: str) -> str:
+    return format_program(parse(Source("", text)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,34 +109,42 @@ class Document:
         return frozenset(self._loaded[0].texts())
 
     @cached_property
-    def _loaded(self) -> tuple[Loader, ResolvedFile]:
-        loader = Loader(unsaved=self.unsaved, parse=_parse_changed)
+    def _loaded(self) -> tuple[ProgramLoader, ResolvedFile]:
+        loader = ProgramLoader(unsaved=self.unsaved, parse=_parse_changed)
         return loader, loader.load_source(self.source)
 
     def types_of(self, item: object) -> Mapping[tuple[int, int], Type]:
         """Returns the types of the values of a block of the file, by the start and the end of their places; empty for
         other items."""
-        types: dict[tuple[int, int], Type] = {}
+        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
+        if declaration is None or declaration.item is not item or not self.has_types:
+            return {}
+        start, types = declaration.item.span.start, dict[tuple[int, int], Type]()
 
         def observe(span: Span, kind: Type) -> None:
-            types.setdefault((span.start, span.end), kind)
+            types.setdefault((span.start - start, span.end - start), kind)
 
-        declaration = self.resolved.own.get(item.name) if isinstance(item, Definition) else None
-        if declaration is not None and declaration.item is item and self._has_types:
-            with suppress(TooMuchWork), limited(MOST_STEPS):
-                elaborate_alone(declaration, ignore, observe)
-        return types
+        def computed() -> Mapping[tuple[int, int], Type]:
+            elaborate_alone(declaration, ignore, observe)
+            return types
+
+        content = self.resolved.content_of(declaration.item)
+        known_types: Mapping[tuple[int, int], Type] = types  # those so far, beyond the limit of steps
+        with suppress(TooMuchWork), limited(MOST_STEPS):
+            known_types = known(content and ("types", content), computed)
+        return {(first + start, last + start): kind for (first, last), kind in known_types.items()}
 
     @property
     def formatted(self) -> str | None:
         """The formatted text; None if the text has syntax errors."""
-        program, diagnostics = _parse_changed(self.source)
-        if any(diagnostic.is_error for diagnostic in diagnostics):
+        parts = _known_parts(self.source)
+        if parts is None or any(mistake.is_error for _, part, _ in parts for mistake in part.mistakes):
             return None
-        return BYTE_ORDER_MARK * self.text.startswith(BYTE_ORDER_MARK) + format_program(program)
+        formatted = "\n".join(_formatted_parts(self.text, [start for start, _, _ in parts]))
+        return BYTE_ORDER_MARK * self.text.startswith(BYTE_ORDER_MARK) + formatted
 
     @cached_property
-    def _has_types(self) -> bool:
+    def has_types(self) -> bool:
         """Whether the bodies of the file can be elaborated."""
         loader, resolved = self._loaded
         codes = {diagnostic.code for diagnostic in loader.diagnostics}

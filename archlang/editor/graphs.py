@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from archlang.editor.document import Document
 from archlang.editor.recipe_choices import choices
-from archlang.editor.symbols import Names
+from archlang.editor.symbols import DocumentNames
 from archlang.elaborate.elaborator import elaborate
 from archlang.errors import ProgramError
 from archlang.errors.effort import TooMuchWork, limited
@@ -27,7 +27,7 @@ _NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Part:
+class GraphItem:
     """A recipe, a model or a block of a program. `word` is its keyword."""
 
     word: str
@@ -38,25 +38,25 @@ class Part:
         return f"{self.word} {self.item}"
 
 
-def parts(document: Document) -> Iterator[Part]:
+def parts(document: Document) -> Iterator[GraphItem]:
     """Yields what has a graph: the recipes of a program, its models, and its blocks."""
-    yield from (Part("recipe", name) for name in document.resolved.recipes)
+    yield from (GraphItem("recipe", name) for name in document.resolved.recipes)
     items = [each.item for each in document.resolved.own.values() if isinstance(each.item, Definition)]
     for word in ("model", "block"):
-        yield from (Part(word, item.name) for item in items if item.word == word)
+        yield from (GraphItem(word, item.name) for item in items if item.word == word)
 
 
-def part_around(document: Document, offset: int) -> Part | None:
+def part_around(document: Document, offset: int) -> GraphItem | None:
     """Returns the recipe, model or block around an offset; None if there is none."""
     for item in document.program.items:
         if item.span.start <= offset <= item.span.end:
             if isinstance(item, Recipe):
-                return Part("recipe", item.name)
-            return Part(item.word, item.name) if isinstance(item, Definition) else None
+                return GraphItem("recipe", item.name)
+            return GraphItem(item.word, item.name) if isinstance(item, Definition) else None
     return None
 
 
-def graph_of(document: Document, part: Part, sizes: Mapping[str, int] = _NO_SIZES) -> Graph | str:
+def graph_of(document: Document, part: GraphItem, sizes: Mapping[str, int] = _NO_SIZES) -> Graph | str:
     """Returns the graph of a part of a program, or a sentence that says why it has none. `sizes` are those that a task
     would give."""
     key = (part.name, tuple(sorted(sizes.items())))
@@ -65,7 +65,7 @@ def graph_of(document: Document, part: Part, sizes: Mapping[str, int] = _NO_SIZE
     return document.graphs[key]
 
 
-def _graph_of(document: Document, part: Part, sizes: Mapping[str, int]) -> Graph | str:
+def _graph_of(document: Document, part: GraphItem, sizes: Mapping[str, int]) -> Graph | str:
     subject = f"{part.name[0].upper()}{part.name[1:]}"
     try:
         with limited(MOST_STEPS, needs_costs=True):
@@ -85,11 +85,11 @@ def _graph_of(document: Document, part: Part, sizes: Mapping[str, int]) -> Graph
 def graph_at(document: Document, offset: int) -> tuple[str, Graph] | str:
     """Returns the name and the graph of the block that an offset names, or of the recipe, model or block around it; or
     a sentence that says why there is none."""
-    place = Names(document).at(offset)
+    place = DocumentNames(document).at(offset)
     item = place.symbol.item if place is not None else None
-    part: Part | None = None
+    part: GraphItem | None = None
     if isinstance(item, Definition):
-        part = Part(item.word, item.name)
+        part = GraphItem(item.word, item.name)
         if item.span.source.path != document.path:
             source = item.span.source
             document = Document(source.path, source.text, document.unsaved)
@@ -100,7 +100,7 @@ def graph_at(document: Document, offset: int) -> tuple[str, Graph] | str:
     return graph if isinstance(graph, str) else (part.name, graph)
 
 
-def _generic_graph(document: Document, part: Part) -> Graph | None:
+def _generic_graph(document: Document, part: GraphItem) -> Graph | None:
     """Returns the graph of a block whose statics have no defaults, with symbols for them; None after a mistake."""
     declaration = document.resolved.own.get(part.item)
     if declaration is None:
@@ -112,12 +112,12 @@ def _generic_graph(document: Document, part: Part) -> Graph | None:
     return None
 
 
-def concrete_graph(document: Document, part: Part) -> tuple[Graph, str] | None:
+def concrete_graph(document: Document, part: GraphItem) -> tuple[Graph, str] | None:
     """Returns a graph of a model or a block with sizes, and the words that name them: of the first recipe that trains
     the model, or with usual sizes of a task. None if it has no graph."""
     choices = [part]
     if part.word == "model":
-        choices = [*(Part("recipe", name) for name in _recipes_of(document, part.item)), part]
+        choices = [*(GraphItem("recipe", name) for name in _recipes_of(document, part.item)), part]
     for choice in choices:
         graph = graph_of(document, choice, SIZES if choice.word == "model" else _NO_SIZES)
         if not isinstance(graph, str):

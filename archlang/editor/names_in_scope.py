@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from archlang.editor.document import Document
 from archlang.editor.open_brackets import item_start, open_brackets
-from archlang.editor.symbols import Names, Symbol
+from archlang.editor.symbols import DocumentNames, Meaning
 from archlang.elaborate.binding import Binding
 from archlang.errors import Span
 from archlang.resolve.resolve import Declaration, ResolvedFile
@@ -30,14 +30,14 @@ def _end(item: Item, offset: int) -> int:
     return item.span.end if item.is_whole or rest.strip(" \t") else offset
 
 
-def names_in_scope(document: Document, offset: int) -> Iterator[Symbol]:
+def names_in_scope(document: Document, offset: int) -> Iterator[Meaning]:
     """Yields the names of the item around an offset that are bound before it and can be used there, the nearest
     first."""
     item = item_around(document, offset)
     if not isinstance(item, Definition | Extern):
         return
     hidden = list(_hidden(item, offset))
-    for place in reversed(Names(document).within(item)):
+    for place in reversed(DocumentNames(document).within(item)):
         symbol = place.symbol
         is_before = item.span.start <= symbol.span.start < offset and symbol.span == place.span
         is_name = symbol.kind in ("value", "instance", "input", "static", "size")

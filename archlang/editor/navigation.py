@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import lengths_of
-from archlang.editor.symbols import Names, Occurrence, Symbol
+from archlang.editor.symbols import DocumentNames, Meaning, Occurrence
 from archlang.editor.workspace import Workspace
 from archlang.elaborate.binding import TASK_SIZES
 from archlang.errors import Edit, ErrorWithRemedy, Span
@@ -25,13 +25,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def definition(document: Document, offset: int) -> Span | None:
     """Returns the place that defines the name at an offset; None if there is no name with a meaning."""
-    place = Names(document).at(offset)
+    place = DocumentNames(document).at(offset)
     return None if place is None else place.symbol.span
 
 
 def references(workspace: Workspace, document: Document, offset: int) -> tuple[Span, ...]:
     """Returns the places that mean what the name at an offset means, in the files of its folder and the open ones."""
-    place = Names(document).at(offset)
+    place = DocumentNames(document).at(offset)
     if place is None:
         return ()
     documents = _documents(workspace, document, place.symbol, place.symbol.name)
@@ -109,13 +109,13 @@ def _refuse_changes(documents: Sequence[Document], edits: Iterable[Edit], name: 
 def _meanings(document: Document, moved: Callable[[str, int], int]) -> defaultdict[int, set[tuple[str, int]]]:
     """Returns what each word of a document means: the places of definitions by that of the word."""
     meanings: defaultdict[int, set[tuple[str, int]]] = defaultdict(set)
-    for place in Names(document).occurrences:
+    for place in DocumentNames(document).occurrences:
         path, start = place.symbol.key
         meanings[moved(document.real_path, place.span.start)].add((path, moved(path, start)))
     return meanings
 
 
-def _refuse_unread(names: Names, word: str) -> None:
+def _refuse_unread(names: DocumentNames, word: str) -> None:
     """Refuses a rename from or to a word that stands, without a meaning, in a document with a mistake of syntax: the
     word may get a meaning when the mistake is corrected.
 
@@ -142,22 +142,24 @@ def _where(span: Span) -> str:
     return f"{span.source.path}:{span.line}"
 
 
-def _documents(workspace: Workspace, document: Document, symbol: Symbol, name: str) -> list[Names]:
+def _documents(workspace: Workspace, document: Document, symbol: Meaning, name: str) -> list[DocumentNames]:
     """Returns the files that can name a symbol, or that may use a new name of it: only its own file knows a value, an
     input or an alias; other files may know a size as an attribute, and an instance by a setting."""
     own_path, beside = document.real_path, workspace.documents_beside(document.path)
     if symbol.kind in ("instance", "size"):
         texts = _INSTANCES if symbol.kind == "instance" else (f".{symbol.name}",)
         return [
-            Names(each) for each in beside if each.real_path == own_path or any(text in each.text for text in texts)
+            DocumentNames(each)
+            for each in beside
+            if each.real_path == own_path or any(text in each.text for text in texts)
         ]
     if symbol.kind in _LOCAL:
-        return [Names(document)]
-    return [Names(each) for each in beside if symbol.name in each.text or name in each.text]
+        return [DocumentNames(document)]
+    return [DocumentNames(each) for each in beside if symbol.name in each.text or name in each.text]
 
 
 def _own_place(document: Document, offset: int) -> Occurrence:
-    place = Names(document).at(offset)
+    place = DocumentNames(document).at(offset)
     if place is None:
         raise ErrorWithRemedy("there is no name here that has a meaning", "place the cursor on a name")
     symbol = place.symbol
@@ -168,7 +170,7 @@ def _own_place(document: Document, offset: int) -> Occurrence:
     return place
 
 
-def _is_of_task(document: Document, symbol: Symbol) -> bool:
+def _is_of_task(document: Document, symbol: Meaning) -> bool:
     """Whether a symbol is a size that a task gives by this name, such as `vocab`."""
     if symbol.kind != "size" or symbol.name not in TASK_SIZES:
         return False
@@ -176,8 +178,7 @@ def _is_of_task(document: Document, symbol: Symbol) -> bool:
     return any(isinstance(item, Definition | Extern) and item.word in ("model", "task") for item in items)
 
 
-def _python_use(document: Document, symbol: Symbol) -> str | None:
-    """Returns how the class of an `extern` uses a name; None if it does not."""
+def _python_use(document: Document, symbol: Meaning) -> str | None:
     declaration = next((each for each in _declarations(document) if each.item.span.contains(symbol.span)), None)
     if declaration is None or not isinstance(declaration.item, Extern):
         return None

@@ -74,7 +74,7 @@ class _Place:
 
     def names(self) -> Iterator[Completion]:
         """Yields the names that can stand here."""
-        last, before, outer = self._terminal(-1), self._terminal(-2), self._outer()
+        last, before, outer = self._terminal(-1), self._terminal(-2), self._before_open_bracket()
         path = self._path_of_value(outer)
         list_word = next((token.type for token in reversed(outer) if token.type in _LISTS), "")
         if path is not None:
@@ -83,7 +83,7 @@ class _Place:
                 yield from static_values(self.document, named, name, self._recipes)
         elif len(outer) < len(self.tokens):
             # Statics, or the number of a group.
-            if last == "LSQB" and outer[-1] is self._metric() and self._terminal(0) in _MEASURED:
+            if last == "LSQB" and outer[-1] is self._metric_of_line() and self._terminal(0) in _MEASURED:
                 yield from (Completion(number, "group") for number in self._recipes.group_numbers(str(outer[-1])))
         elif last in ("TASK", "MODEL", "TRAIN"):
             yield from choices(self.document, str(self.tokens[-1]))
@@ -107,7 +107,7 @@ class _Place:
 
     def _paths(self, list_word: str) -> Iterator[Completion]:
         """Yields the paths that can stand in the list after a word."""
-        token = self._metric()
+        token = self._metric_of_line()
         metric = str(token or "")
         is_average = any(token.type == "AVERAGE" for token in self.tokens)
         averaged = self.document.resolved.find_table(metric) if is_average else None
@@ -130,20 +130,17 @@ class _Place:
         recipe = file.recipes.get(str(self.tokens[2])) if self._terminal(0) == "ROW" else None
         return recipes_of(file, recipe or self.item)
 
-    def _metric(self) -> Token | None:
-        """Returns the metric of a claim or a column: the first name of its line."""
+    def _metric_of_line(self) -> Token | None:
         return next((token for token in self.tokens if token.type in _NAMES), None)
 
     def _terminal(self, index: int) -> str:
         return self.tokens[index].type if -len(self.tokens) <= index < len(self.tokens) else ""
 
-    def _outer(self) -> Sequence[Token]:
-        """Returns the tokens before the outermost bracket that is open."""
+    def _before_open_bracket(self) -> Sequence[Token]:
         first = next((token.start_pos for token in unclosed(self.tokens)), None)
         return self.tokens if first is None else [token for token in self.tokens if (token.start_pos or 0) < first]
 
     def _path_of_value(self, outer: Sequence[Token]) -> str | None:
-        """Returns the path of a static whose value, or one of whose values, is written next; None if none is."""
         if len(outer) < 3 or outer[-1].type not in ("EQUAL", "IN") or outer[-3].type not in (*_LISTS, "COMMA"):
             return None
         is_in_list = len(outer) < len(self.tokens) and self._terminal(-1) in ("LSQB", "COMMA")

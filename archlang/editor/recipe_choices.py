@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from archlang.resolve import library
 from archlang.resolve.resolve import ResolvedFile
-from archlang.syntax.tree import Call, Choice, Definition, Extern, Recipe, Row, Table
+from archlang.syntax.tree import CallExpression, Choice, Definition, Extern, Recipe, Row, Table
 
 
 def chosen(file: ResolvedFile, word: str, name: str) -> Definition | Extern | None:
@@ -25,7 +25,7 @@ def choices(file: ResolvedFile, name: str) -> Mapping[str, Definition | Extern]:
     for recipe in _bases(file, name):
         for part in recipe.parts:
             if isinstance(part, Choice) and part.word not in items:
-                callee = part.value.callee if isinstance(part.value, Call) else part.value
+                callee = part.value.callee if isinstance(part.value, CallExpression) else part.value
                 item = chosen(file, part.word, callee.text)
                 if item is not None:
                     items[part.word] = item

@@ -29,18 +29,18 @@ class RecipeFacts:
     def statics(self) -> Mapping[str, StaticParameter]:
         """The statics by their dotted paths."""
         by_recipe = [planner.recipe.parameters for planner in self._planners]
-        return {path: by_recipe[0][path] for path in _common(by_recipe)}
+        return {path: by_recipe[0][path] for path in _common_names(by_recipe)}
 
     @property
     def varied(self) -> tuple[str, ...]:
         """The paths of the statics that `vary` lists, without the seed."""
-        paths = _common([static.path.text for static in planner.varied] for planner in self._planners)
+        paths = _common_names([static.path.text for static in planner.varied] for planner in self._planners)
         return tuple(path for path in paths if path != "seed")
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics of the splits and of the run."""
-        of_splits = _common(
+        of_splits = _common_names(
             [f"{split}.{metric}" for split in _splits(measures) if split != TRAIN for metric in measures.metrics]
             for measures in self._measures
         )
@@ -49,14 +49,14 @@ class RecipeFacts:
     @property
     def selecting_metrics(self) -> tuple[str, ...]:
         """The metrics that choose the weights of a run."""
-        return _common(
+        return _common_names(
             [f"{split}.{metric}" for split in _splits(measures) for metric in measures.selecting]
             for measures in self._measures
         )
 
     def groups(self, split: str) -> tuple[str, ...]:
         """The groups of a split, such as `test.length`."""
-        return _common(
+        return _common_names(
             [f"{split}.{group}" for group in measures.groups if split in _splits(measures)]
             for measures in self._measures
         )
@@ -65,13 +65,13 @@ class RecipeFacts:
         """The numbers of the groups by which a metric is broken down, such as the lengths of `test.accuracy`."""
         split = metric.partition(".")[0]
         numbers = (measures.group_values.get(split, {}).get(measures.breakdown, ()) for measures in self._measures)
-        return _common([str(number) for number in sorted(islice(each, _MOST_GROUPS))] for each in numbers)
+        return _common_names([str(number) for number in sorted(islice(each, _MOST_GROUPS))] for each in numbers)
 
     @property
     def weights(self) -> tuple[str, ...]:
         """The statics of the line `train` that weigh the auxiliary losses of the models, such as `losses.balance`."""
         losses = (planner.losses(planner.first_point()) for planner in self._planners)
-        return _common([f"{LOSSES}{name}" for name in names] for names in losses)
+        return _common_names([f"{LOSSES}{name}" for name in names] for names in losses)
 
     def item(self, word: str) -> Item | None:
         """Returns what the first recipe names after `task`, `model` or `train`."""
@@ -98,8 +98,7 @@ def recipes_of(file: ResolvedFile, item: Recipe | Table | None) -> RecipeFacts:
     return RecipeFacts(recipes or tuple(file.recipes.values()), file)
 
 
-def _common(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Returns the names that all have, in the order of the first."""
+def _common_names(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
     sets = [dict.fromkeys(each) for each in names]
     return tuple(name for name in sets[0] if all(name in other for other in sets[1:])) if sets else ()
 

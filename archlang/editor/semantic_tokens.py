@@ -1,14 +1,18 @@
 """The kinds of the words of a program, by which an editor colours them."""
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
-from archlang.editor.symbols import Names, Occurrence
-from archlang.errors import Span
+from archlang.editor.symbols import DocumentNames, Occurrence
+from archlang.errors import Source, Span
+from archlang.errors.effort import known
+from archlang.resolve.resolve import Item
 from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
+from archlang.syntax.tree import Use
 
 KINDS = (
     "keyword", "comment", "string", "number", "type", "function", "class", "interface", "event", "struct", "property",
@@ -49,18 +53,36 @@ class Token:
 
 def semantic_tokens(document: Document) -> tuple[Token, ...]:
     """Returns the words, numbers, strings and comments of a program in order; none overlaps another."""
-    source, text = document.source, document.text
-    named = {place.span.start: place for place in Names(document).occurrences}
-    tokens = []
-    for piece in pieces(text):
-        words = _WORD.finditer(text, piece.start(), piece.end()) if piece.lastgroup == "WORD" else (piece,)
+    tokens, end, names = list[Token](), 0, DocumentNames(document)
+    for item in document.program.items:
+        tokens += _tokens_between(document.source, end, item.span.start, {})
+        tokens += _tokens_of_item(names, item)
+        end = max(end, item.span.end)
+    return (*tokens, *_tokens_between(document.source, end, len(document.text), {}))
+
+
+def _tokens_of_item(names: DocumentNames, item: Use | Item) -> Iterator[Token]:
+    source, start = item.span.source, item.span.start
+
+    def computed() -> list[tuple[int, int, Token]]:
+        named = {place.span.start: place for place in names.within(item)}
+        tokens = _tokens_between(source, start, item.span.end, named)
+        return [(token.span.start - start, token.span.end - start, token) for token in tokens]
+
+    content = None if isinstance(item, Use) else names.document.resolved.content_of(item)
+    for first, last, token in known(content and ("tokens", content), computed):
+        yield Token(Span(source, start + first, start + last), token.kind, token.is_declaration, token.is_of_library)
+
+
+def _tokens_between(source: Source, start: int, end: int, named: Mapping[int, Occurrence]) -> Iterator[Token]:
+    for piece in pieces(source.text, start, end):
+        words = _WORD.finditer(source.text, piece.start(), piece.end()) if piece.lastgroup == "WORD" else (piece,)
         for word in words:
             place, span = named.get(word.start()), Span(source, word.start(), word.end())
             if place is not None and place.span.end >= span.end:
-                tokens.append(_of_name(place, span))
+                yield _of_name(place, span)
             elif (kind := _KINDS.get(piece.lastgroup or "") or _kind_of_word(span)) is not None:
-                tokens.append(Token(span, kind))
-    return tuple(tokens)
+                yield Token(span, kind)
 
 
 def _of_name(place: Occurrence, span: Span) -> Token:

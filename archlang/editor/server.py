@@ -25,7 +25,7 @@ from archlang.editor.document import Document
 from archlang.editor.graphs import graph_at
 from archlang.editor.hover import hints, hover
 from archlang.editor.navigation import definition, references, renamable, rename
-from archlang.editor.outline import Entry, folds, outline
+from archlang.editor.outline import OutlineEntry, folds, outline
 from archlang.editor.semantic_tokens import KINDS, MODIFIERS, semantic_tokens
 from archlang.editor.signature_help import signature_help
 from archlang.editor.workspace import Workspace
@@ -356,7 +356,7 @@ def _is_wanted(kind: lsp.CodeActionKind, only: Iterable[lsp.CodeActionKind | str
 
 
 def _path(uri: str) -> str:
-    """Returns the path of a file, or a path for a document that is none. It is one that a file may have."""
+    """Returns the path of a file; for a document without a file, a path that a file may have."""
     with suppress(ValueError):  # `file://[` is no URI
         if path := uris.to_fs_path(uri):
             return _possible(path)
@@ -379,7 +379,7 @@ def _location(span: Span) -> lsp.Location:
     return lsp.Location(uris.from_fs_path(str(Path(span.source.path).absolute())) or "", _range(span))
 
 
-def _symbols(entries: Iterable[Entry]) -> list[lsp.DocumentSymbol]:
+def _symbols(entries: Iterable[OutlineEntry]) -> list[lsp.DocumentSymbol]:
     return [
         lsp.DocumentSymbol(
             entry.name,

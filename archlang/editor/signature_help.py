@@ -46,7 +46,6 @@ _REST_OF_NAME = re.compile(r"\w*[ \t]*=(?!=)")
 
 
 def _callee_end(text: str, parenthesis: int) -> int:
-    """Returns the offset after the name before a parenthesis, behind the statics between them."""
     before = text[:parenthesis].rstrip()
     opened = open_brackets(text, len(before) - 1) if before.endswith("]") else []
     return opened[-1][1] if opened else parenthesis
@@ -75,7 +74,7 @@ def _help(item: Item, bracket: str, written: str, is_piped: bool) -> SignatureHe
 
 def argument_number(item: Item, bracket: str, written: str, is_piped: bool = False) -> int:
     """Returns the number of the static, or of the input, that is written next after some text between brackets."""
-    arguments = _arguments(written)
+    arguments = _arguments_so_far(written)
     number = len(arguments) - 1
     if bracket == "(":
         number += is_piped
@@ -86,8 +85,7 @@ def argument_number(item: Item, bracket: str, written: str, is_piped: bool = Fal
     return names.index(named[1]) if named and named[1] in names else number
 
 
-def _arguments(written: str) -> list[str]:
-    """Returns the arguments of an open bracket; the last is being written."""
+def _arguments_so_far(written: str) -> list[str]:
     arguments, depth, start = [], 0, 0
     for piece in pieces(written):
         if piece[0] == "," and depth == 0:

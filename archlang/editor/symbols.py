@@ -1,12 +1,14 @@
 """The names of a program: what each means, and where that is defined."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 from archlang.editor.document import Document
@@ -19,7 +21,7 @@ from archlang.syntax import tree
 
 
 @dataclass(frozen=True)
-class Symbol:
+class Meaning:
     """What a name means. `kind` is a keyword such as `block`, or one of `value`, `instance`, `input`, `static`, `size`,
     `loss`, `alias` (of a `use` line) and `file`; `span` is the place of the name in the definition. `item` is a
     definition, `static` a parameter."""
@@ -37,7 +39,7 @@ class Symbol:
 
     @property
     def is_of_library(self) -> bool:
-        return Path(self.span.source.path).is_relative_to(library.PACKAGE)
+        return library.has(self.span.source.path)
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,11 @@ class Occurrence:
     """A place where a symbol is named."""
 
     span: Span
-    symbol: Symbol
+    symbol: Meaning
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class DocumentNames:
     """The names of a document."""
 
     document: Document
@@ -57,79 +59,90 @@ class Names:
     @cached_property
     def occurrences(self) -> tuple[Occurrence, ...]:
         """Every place that names a symbol, in order."""
-        if self.document not in _occurrences:
-            reader = _Reader(self.document)
-            reader.read(self.document.program.items)
-            by_place = {
-                (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
-                for each in reader.occurrences
-            }
-            _occurrences[self.document] = tuple(sorted(by_place.values(), key=lambda each: each.span.start))
-        return _occurrences[self.document]
+        of_items = chain.from_iterable(map(self.within, self.document.program.items))
+        return tuple(sorted(of_items, key=lambda each: each.span.start))
 
     def at(self, offset: int) -> Occurrence | None:
         """Returns the name at an offset, or that ends there; None if there is none."""
-        places = [place for place in self.occurrences if place.span.start <= offset <= place.span.end]
+        items = [item for item in self.document.program.items if item.span.start <= offset <= item.span.end]
+        of_items = chain.from_iterable(map(self.within, items))
+        places = [place for place in of_items if place.span.start <= offset <= place.span.end]
         return max(places, key=lambda place: place.span.start, default=None)
 
-    def within(self, item: tree.Definition | tree.Extern) -> list[Occurrence]:
-        """Returns the places of a block, a model or an `extern` that name a symbol, in order."""
-        reader = _Reader(self.document)
-        reader.read([item])
-        return sorted(reader.occurrences, key=lambda each: each.span.start)
+    def within(self, item: tree.Use | tree.Definition | tree.Extern | tree.Recipe | tree.Table) -> Sequence[Occurrence]:
+        """Returns the places of an item that name a symbol, in order."""
+        of_items = _occurrences.setdefault(self.document, {})
+        if id(item) not in of_items:
+            by_place = {
+                (each.span.start, each.span.end, each.symbol.span.source.path, each.symbol.span.start): each
+                for each in self._reader.occurrences_of(item)
+            }
+            of_items[id(item)] = sorted(by_place.values(), key=lambda each: each.span.start)
+        return of_items[id(item)]
 
-    def of(self, symbol: Symbol) -> tuple[Span, ...]:
+    @cached_property
+    def _reader(self) -> _OccurrenceReader:
+        return _OccurrenceReader(self.document)
+
+    def of(self, symbol: Meaning) -> tuple[Span, ...]:
         """Returns the places of the document that name a symbol, its definition included."""
         start, key = symbol.span.start, symbol.key
         places = (place for place in self.occurrences if place.symbol.span.start == start)  # resolves few paths
         return tuple(place.span for place in places if place.symbol.key == key)
 
 
-_occurrences: WeakKeyDictionary[Document, tuple[Occurrence, ...]] = WeakKeyDictionary()
+# Of each item, by its id.
+_occurrences: WeakKeyDictionary[Document, dict[int, Sequence[Occurrence]]] = WeakKeyDictionary()
 
-Scope = MutableMapping[str, Symbol]
+Scope = MutableMapping[str, Meaning]
 Item = tree.Definition | tree.Extern
 Choices = Mapping[str, Item]
 
 
-class _Reader:
+class _OccurrenceReader:
     """Collects the occurrences of a document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._resolved = document.resolved
-        self.occurrences: list[Occurrence] = []
+        self._occurrences: list[Occurrence] = []
         self._chosen: dict[tuple[int, str], Choices] = {}
-        self._blocks: dict[Symbol, Item] = {}  # those of the instances
+        self._blocks: dict[Meaning, Item] = {}  # those of the instances
         self._losses: Scope = ChainMap()  # those of the item that is read
-        self._recipes: dict[str, Symbol] = {}
-        self._tables: dict[str, Symbol] = {}
-        self._aliases: dict[str, Symbol] = {}
 
-    def read(self, items: Iterable[tree.Use | Item | tree.Recipe | tree.Table]) -> None:
-        """Collects the occurrences in some items of the document."""
-        for item in self._document.program.items:
-            if isinstance(item, tree.Recipe):
-                self._recipes.setdefault(item.name, Symbol("recipe", item.name, item.name_span))
-            elif isinstance(item, tree.Table):
-                self._tables.setdefault(item.name, Symbol("table", item.name, item.name_span))
-            elif isinstance(item, tree.Use) and item.alias and item.alias_span:
-                self._aliases.setdefault(item.alias, Symbol("alias", item.alias, item.alias_span))
-        for item in items:
-            match item:
-                case tree.Use():
-                    self._use(item)
-                case tree.Definition() | tree.Extern():
-                    self._item(item)
-                case tree.Recipe():
-                    self._recipe(item)
-                case tree.Table():
-                    self._table(item)
+    def occurrences_of(self, item: tree.Use | Item | tree.Recipe | tree.Table) -> Sequence[Occurrence]:
+        """Returns the occurrences in an item of the document."""
+        self._occurrences = []
+        match item:
+            case tree.Use():
+                self._use(item)
+            case tree.Definition() | tree.Extern():
+                self._item(item)
+            case tree.Recipe():
+                self._recipe(item)
+            case tree.Table():
+                self._table(item)
+        return self._occurrences
+
+    @cached_property
+    def _recipes(self) -> Scope:
+        recipes = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Recipe))
+        return {item.name: Meaning("recipe", item.name, item.name_span) for item in recipes}
+
+    @cached_property
+    def _tables(self) -> Scope:
+        tables = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Table))
+        return {item.name: Meaning("table", item.name, item.name_span) for item in tables}
+
+    @cached_property
+    def _aliases(self) -> Scope:
+        uses = (item for item in reversed(self._document.program.items) if isinstance(item, tree.Use))
+        return {use.alias: Meaning("alias", use.alias, use.alias_span) for use in uses if use.alias and use.alias_span}
 
     # Scopes
 
-    def _add(self, span: Span, symbol: Symbol) -> None:
-        self.occurrences.append(Occurrence(span, symbol))
+    def _add(self, span: Span, symbol: Meaning) -> None:
+        self._occurrences.append(Occurrence(span, symbol))
 
     def _define(
         self, kind: str, name: str, span: Span, scope: Scope, static: tree.StaticParameter | None = None
@@ -138,14 +151,14 @@ class _Reader:
         own = scope.maps[0] if isinstance(scope, ChainMap) else scope
         symbol = own.get(name)
         if symbol is None:
-            symbol = scope[name] = Symbol(kind, name, span, static=static)
+            symbol = scope[name] = Meaning(kind, name, span, static=static)
         self._add(span, symbol)
 
     def _refer(self, name: str, span: Span, scope: Scope) -> None:
         if name in scope:
             self._add(span, scope[name])
 
-    def _word(self, name: str | None, node: tree.Node, scope: Scope, behind: str = r"\b") -> None:
+    def _word(self, name: str | None, node: tree.Syntax, scope: Scope, behind: str = r"\b") -> None:
         """Refers to a name that a node holds as text, behind a pattern."""
         match = re.search(rf"{behind}({re.escape(name)})\b(?!\s*:)", node.span.text) if name else None
         if name and match:
@@ -165,7 +178,7 @@ class _Reader:
         self._add_item(name, declaration.item)
         return declaration
 
-    def _may_refer(self, name: tree.Name, symbol: Symbol, kind: str | None) -> bool:
+    def _may_refer(self, name: tree.Name, symbol: Meaning, kind: str | None) -> bool:
         """Whether a name in the value of a static of a kind means a symbol in scope: another name of a symbol, a path
         or a file is the value itself."""
         if kind not in ("symbol", "path", "file"):
@@ -173,12 +186,12 @@ class _Reader:
         own_kind = parameter_kind(symbol.static, self._resolved) if symbol.static is not None else ""
         return own_kind in (kind, None) and kind != "path" and (kind == "symbol" or len(name.parts) == 1)
 
-    def _attribute(self, name: tree.Name, owner: Symbol) -> None:
+    def _attribute(self, name: tree.Name, owner: Meaning) -> None:
         """Refers to the static, or the size, of the block whose instance a name begins with, as in `table.vocab`."""
         block = self._blocks.get(owner)
         if block is not None and len(name.parts) == 2:
             scope: Scope = ChainMap()
-            _Reader(self._document)._signature(block.signature, scope)
+            _OccurrenceReader(self._document)._signature(block.signature, scope)
             self._refer(name.parts[1], _tail(name), scope)
 
     def _add_item(self, name: tree.Name, item: Item) -> None:
@@ -198,7 +211,7 @@ class _Reader:
         else:
             path = str(library.library_file(use.path) or "")
         if path and os.path.isfile(path):
-            self._add(use.path_span, Symbol("file", use.path, Span(Source(path, ""), 0, 0)))
+            self._add(use.path_span, Meaning("file", use.path, Span(Source(path, ""), 0, 0)))
         if use.alias and use.alias_span:
             self._refer(use.alias, use.alias_span, self._aliases)
 
@@ -216,7 +229,7 @@ class _Reader:
             if part is not item.signature:
                 self._clause(part, scope)
 
-    def _clause(self, part: tree.Node, scope: Scope) -> None:
+    def _clause(self, part: tree.Syntax, scope: Scope) -> None:
         match part:
             case tree.Reads(input=name, manner=manner):
                 self._word(name, part, scope)
@@ -227,11 +240,11 @@ class _Reader:
                 self._expression(value, scope)
             case tree.MapName(input=name):
                 self._word(name, part, scope, r"\(\s*")
-            case tree.Record(input=name, test=test):
+            case tree.RecordClause(input=name, test=test):
                 self._word(name, part, scope, r"=\s*")
                 if test is not None:
                     self._expression(test, scope)
-            case tree.Name() | tree.Call():
+            case tree.Name() | tree.CallExpression():
                 self._expression(part, scope)
             case _:
                 for child in tree.children(part):
@@ -259,7 +272,7 @@ class _Reader:
     def _sizes(self, kind: tree.TypeName, scope: Scope) -> None:
         """The sizes of a type; the first mention of a size defines it."""
         for dimension in kind.dimensions:
-            callees = [node.callee for node in tree.walk(dimension) if isinstance(node, tree.Call)]
+            callees = [node.callee for node in tree.walk(dimension) if isinstance(node, tree.CallExpression)]
             for node in tree.walk(dimension):
                 if not isinstance(node, tree.Name) or any(node is callee for callee in callees):
                     continue  # `sum` in `data[sum(d)]`
@@ -270,7 +283,7 @@ class _Reader:
 
     # Expressions and statements
 
-    def _expression(self, node: tree.Node, scope: Scope, kind: str | None = None) -> None:
+    def _expression(self, node: tree.Syntax, scope: Scope, kind: str | None = None) -> None:
         """Refers to the names of an expression; `kind` is that of the static that it sets, None for other values."""
         match node:
             case tree.Name():
@@ -282,7 +295,7 @@ class _Reader:
             case tree.ListOf(items=items):
                 for item in items:
                     self._expression(item, scope, kind)
-            case tree.Call(callee=callee, statics=statics, arguments=arguments):
+            case tree.CallExpression(callee=callee, statics=statics, arguments=arguments):
                 self._statics(self._name(callee, scope), statics, scope)
                 for argument in arguments or ():
                     self._expression(argument, scope)
@@ -314,7 +327,7 @@ class _Reader:
                 if otherwise is not None:
                     self._statements(otherwise.statements, scope)
                 return
-            case tree.Repeat() | tree.Stack() | tree.Halting() | tree.Scan() | tree.Experts():
+            case _ if isinstance(statement, tree.Loop):
                 inner = scope.new_child()
                 self._loop_head(statement, scope, inner)
                 self._statements(statement.body.statements, inner)
@@ -334,11 +347,11 @@ class _Reader:
             self._refer(statement.name, statement.name_span, scope)
         elif isinstance(statement, tree.Assign):
             self._define("value", statement.name, statement.name_span, scope)
-        elif isinstance(statement, tree.Loss):
+        elif isinstance(statement, tree.LossStatement):
             self._define("loss", statement.name, statement.name_span, self._losses)
 
     def _let(self, let: tree.Let, scope: Scope) -> None:
-        callee = let.value.callee if isinstance(let.value, tree.Call) else let.value
+        callee = let.value.callee if isinstance(let.value, tree.CallExpression) else let.value
         is_block = isinstance(callee, tree.Name) and callee.parts[0] not in scope  # it may be `Missing`
         block = self._resolved.find(callee.text) if is_block else None
         self._expression(let.value, scope)
@@ -350,13 +363,13 @@ class _Reader:
         for child in tree.children(loop):
             if child is not loop.body:
                 self._expression(child, scope)
-        if isinstance(loop, tree.Halting):
+        if isinstance(loop, tree.HaltingStatement):
             self._refer(loop.state, loop.state_span, scope)
             if loop.mixture and loop.mixture_span:
                 self._define("value", loop.mixture, loop.mixture_span, inner)
-        if isinstance(loop, tree.Scan | tree.Experts):
+        if isinstance(loop, tree.ScanStatement | tree.ExpertsStatement):
             self._define("value", loop.variable, loop.variable_span, inner)
-        if isinstance(loop, tree.Scan) and loop.before and loop.before_span:
+        if isinstance(loop, tree.ScanStatement) and loop.before and loop.before_span:
             self._define("value", loop.before, loop.before_span, inner)
 
     # Recipes and tables
@@ -379,11 +392,11 @@ class _Reader:
 
     def _choice(self, choice: tree.Choice, items: Choices) -> None:
         value = choice.value
-        name = value.callee if isinstance(value, tree.Call) else value
+        name = value.callee if isinstance(value, tree.CallExpression) else value
         item = chosen(self._resolved, choice.word, name.text)
         if item is not None:
             self._add_item(name, item)
-        if isinstance(value, tree.Call):
+        if isinstance(value, tree.CallExpression):
             item = item or items.get(choice.word)
             self._statics(Declaration(item, self._resolved) if item is not None else None, value.statics, ChainMap())
 
@@ -442,16 +455,16 @@ class _Reader:
         if averaged is not None:
             file, table = averaged
             self._alias(name)
-            self._add(_tail(name), Symbol("table", table.name, table.name_span))
+            self._add(_tail(name), Meaning("table", table.name, table.name_span))
             self._settings(at, self._choices_of_rows(file, table))
 
 
-def _symbol(item: Item) -> Symbol:
-    return Symbol(item.word, item.name, item.name_span, item)
+def _symbol(item: Item) -> Meaning:
+    return Meaning(item.word, item.name, item.name_span, item)
 
 
-def _static_symbol(static: tree.StaticParameter) -> Symbol:
-    return Symbol("static", static.name, _head(static.span, static.name), static=static)
+def _static_symbol(static: tree.StaticParameter) -> Meaning:
+    return Meaning("static", static.name, _head(static.span, static.name), static=static)
 
 
 def _head(span: Span, name: str) -> Span:

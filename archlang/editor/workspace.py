@@ -74,5 +74,4 @@ class Workspace:
 
 
 def _programs_below(folder: Path) -> list[Path]:
-    """Returns the programs of a folder and below, at most `_MOST_FILES`."""
     return sorted(folder.rglob("*.arch"))[:_MOST_FILES]

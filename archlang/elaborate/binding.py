@@ -63,7 +63,7 @@ class Binding:
         # The lengths of types may be computed from lengths; nothing else may.
         self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure, rounds_down=True)
 
-    def _configure(self, call: tree.Call, target: Declaration | BlockValue) -> Value:
+    def _configure(self, call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
         return configured(target, call.statics, self.evaluator, self.report)
 
     def known(self) -> frozenset[str]:
@@ -310,7 +310,8 @@ class Binding:
     def _written_size(
         self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
     ) -> Dim | None:
-        if isinstance(written, tree.Call) and written.callee.text == "sum" and written.arguments and features:
+        # `sum` adds the features of all values that a variadic input takes.
+        if isinstance(written, tree.CallExpression) and written.callee.text == "sum" and written.arguments and features:
             total = Dim.total(features)
             if total.is_unwieldy:
                 self.report(name_mistakes.size_too_large(self.call))

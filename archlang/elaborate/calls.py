@@ -11,7 +11,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, is_check, spend, unlimited
+from archlang.errors.effort import is_check, known, spend, unlimited
 from archlang.errors.names import plural
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
@@ -149,7 +149,7 @@ class BoundCall:
     def _manner(self, manner: tree.Expression | None) -> str:
         if isinstance(manner, Name) and manner.text in MANNERS:
             return manner.text
-        if isinstance(manner, tree.Call) and manner.callee.text in COUNTED:
+        if isinstance(manner, tree.CallExpression) and manner.callee.text in COUNTED:
             count = self.binding.evaluator.value(manner.statics[0].value, "int")
             if isinstance(count, Dim) and (count.constant or 0) > 0:
                 return f"{manner.callee.text}.{count}"
@@ -161,9 +161,6 @@ DEEPEST_CALL = 40
 # Steps of work for a call of a block of the library, each as long as a small expression takes.
 _LIBRARY_CALL = 40
 
-# Calls of library blocks without mistakes, so that an equal call in any program is not bound again.
-_known_calls = Memo[tuple[Type, Instance] | None](most=20_000)
-
 
 def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> Hashable:
     """What a call of a library block depends on; None for a block of a program, and if a static is a block."""
@@ -174,7 +171,7 @@ def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: b
     if not all(map(_is_plain, values.values())):
         return None
     statics = frozenset((name, type(value), repr(value)) for name, value in values.items())
-    return item.name, statics, tuple(arguments), may_be_unknown, is_check()
+    return "call", item.name, statics, tuple(arguments), may_be_unknown, is_check()
 
 
 def _is_plain(value: Value) -> bool:
@@ -282,9 +279,8 @@ class Calls:
         if key is None:
             return bind()
         spend(_LIBRARY_CALL)
-        before = self._context.reported
-        with unlimited():  # the call costs the same, known or not
-            return _known_calls.get(key, bind, lambda _: self._context.reported == before)
+        with unlimited():  # a call costs the same whatever its block takes
+            return known(key, bind)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame
@@ -292,7 +288,7 @@ class Calls:
         if len(self._context.calls) >= DEEPEST_CALL:
             self._report(name_mistakes.too_deep(span, DEEPEST_CALL))
             return None
-        body = self._region(declaration, call, path, span)
+        body = self._region_and_type(declaration, call, path, span)
         if body is None:
             return None
         region, kind = body
@@ -300,8 +296,9 @@ class Calls:
         operation = operations.Apply(declaration.name, path, statics, call.binding.written)
         return frame.builder.add_node(operation, call.arguments, [kind], span, [region])[0]
 
-    def _region(self, declaration: Declaration, call: BoundCall, path: str, span: Span) -> tuple[Region, Type] | None:
-        """Returns the region of a composed block's body and the type of its result; None after a mistake."""
+    def _region_and_type(
+        self, declaration: Declaration, call: BoundCall, path: str, span: Span
+    ) -> tuple[Region, Type] | None:
         builder = self._context.new_region()
         inner = Frame(call.binding, builder, InstancePaths(f"{path}."))
         for parameter, value in zip(declaration.item.signature.inputs, call.arguments, strict=True):
@@ -325,7 +322,7 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            missing = _written(inputs) if len(arguments) < len(inputs) else ()
+            missing = _input_texts(inputs) if len(arguments) < len(inputs) else ()
             self._report(
                 mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), missing, item.name_span)
             )
@@ -333,6 +330,7 @@ class Calls:
         paired = _with_defaults(arguments, inputs)
         if len(paired) < len(inputs):
             return None
+        # Inputs with defaults are matched only if the written ones fit: else their mistakes repeat.
         fine = True
         for position, (value, place) in enumerate(paired):
             if position < len(arguments) or fine:
@@ -348,6 +346,7 @@ class Calls:
         """Adds an instance to the model. Reports a `shared` instance that is used with other sizes than before, and
         returns False for it."""
         first = self._context.instances.get(instance.path)
+        # `table.vocab` reads the sizes of an instance, which its first call decides.
         if shared is not None:
             shared.features.update(instance.features)
         if first is None:
@@ -370,7 +369,7 @@ class Calls:
         return False
 
 
-def _written(inputs: Sequence[InputParameter]) -> list[str]:
+def _input_texts(inputs: Sequence[InputParameter]) -> list[str]:
     return [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
 
 

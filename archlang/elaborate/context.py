@@ -15,7 +15,7 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.mistakes import bound_twice
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value
-from archlang.syntax.tree import Call, Definition, Expression, Extern
+from archlang.syntax.tree import CallExpression, Definition, Expression, Extern
 from archlang.types import Dim, Type
 
 # Is called with the places of values and their types.
@@ -107,7 +107,7 @@ class Context:
     def evaluator(self, frame: Frame) -> Evaluator:
         """Returns the evaluator of static expressions that see the names of a frame."""
 
-        def configure(call: Call, target: Declaration | BlockValue) -> Value:
+        def configure(call: CallExpression, target: Declaration | BlockValue) -> Value:
             return configured(target, call.statics, self.evaluator(frame), self.report)
 
         known = frame.binding.known

@@ -46,7 +46,10 @@ class Statements:
         match statement:
             case tree.Let():
                 self._let(statement, frame)
-            case tree.Assign(value=tree.Call(arguments=None) as block) if self._is_let(block.callee, statement, frame):
+            case tree.Assign(value=tree.CallExpression(arguments=None) as block) if self._is_let(
+                block.callee, statement, frame
+            ):
+                # The body applies the name, so it is read as if `let` stood there: its uses get no further errors.
                 self._report(mistakes.block_without_let(block.span, statement.name, statement.span))
                 name, place = statement.name, statement.name_span
                 self._let(tree.Let(name=name, value=block, name_span=place, span=statement.span), frame)
@@ -57,7 +60,7 @@ class Statements:
                 self._context.observe(statement.name_span, value)
             case tree.Update():
                 self._update(statement, frame)
-            case tree.Loss():
+            case tree.LossStatement():
                 self._loss(statement, frame)
             case tree.Return():
                 value = self._expressions.value(statement.value, frame)
@@ -76,14 +79,15 @@ class Statements:
                     frame.emitted = (value, statement.value.span)
             case tree.If():
                 self._if(statement, frame)
-            case tree.Repeat() | tree.Stack():
+            case tree.RepeatStatement() | tree.StackStatement():
                 self._loops.repeat(statement, frame)
-            case tree.Halting():
+            case tree.HaltingStatement():
                 self._loops.halting(statement, frame)
-            case tree.Scan():
+            case tree.ScanStatement():
                 self._loops.scan(statement, frame)
-            case tree.Experts():
+            case tree.ExpertsStatement():
                 self._loops.experts(statement, frame)
+            # Nobody knows what the lost text computes.
             case tree.Missing():
                 self._context.is_whole = False
             case tree.Unclear(body=body):
@@ -91,14 +95,13 @@ class Statements:
                 self.run(body.statements, frame)
 
     def _is_let(self, callee: tree.Name, statement: tree.Assign, frame: Frame) -> bool:
-        """Returns whether a statement binds a name, which the body then applies, to a block that takes inputs."""
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
         if declaration is None or not declaration.item.signature.inputs:
             return False
         return statement.name in frame.root.applied
 
     def _let(self, statement: tree.Let, frame: Frame) -> None:
-        is_applied = isinstance(statement.value, tree.Call) and statement.value.arguments is not None
+        is_applied = isinstance(statement.value, tree.CallExpression) and statement.value.arguments is not None
         if is_applied or (
             isinstance(statement.value, tree.Name) and isinstance(frame.find(statement.value.text)[1], Flow)
         ):
@@ -122,11 +125,10 @@ class Statements:
             frame.names[statement.name] = instance
 
     def _lacks_static(self, block: BlockValue, let: tree.Let, frame: Frame) -> bool:
-        """Reports the first static that an instance requires and that is not set. What a static of the block around
-        is, only its calls know."""
-        callee = let.value.callee if isinstance(let.value, tree.Call) else let.value
+        """Reports the first static that an instance requires and that is not set."""
+        callee = let.value.callee if isinstance(let.value, tree.CallExpression) else let.value
         if isinstance(callee, tree.Name) and frame.file.find(callee.text) is None:
-            return False
+            return False  # a static of the block around it, which only calls set
         mistake = first_missing_static(block, let.value.span)
         if mistake is not None:
             self._report(mistake)
@@ -158,7 +160,7 @@ class Statements:
             is_kept = isinstance(state, Flow) and name not in frame.growing
             frame.names[name] = replace(state, span=span) if is_kept and isinstance(state, Flow) else None
 
-    def _loss(self, statement: tree.Loss, frame: Frame) -> None:
+    def _loss(self, statement: tree.LossStatement, frame: Frame) -> None:
         value = self._expressions.value(statement.value, frame)
         if value is None:
             return
@@ -176,22 +178,23 @@ class Statements:
         else:
             if not self._is_mistaken(statement.test, frame):
                 self._context.require_known(statement.test, frame)
-            self._both(statement, frame)
+            self._both_branches(statement, frame)
 
-    def _both(self, statement: tree.If, frame: Frame) -> None:
-        """Elaborates both branches, as the test is unknown. The names that both bind stay bound; all names, if the test
-        has a mistake."""
+    def _both_branches(self, statement: tree.If, frame: Frame) -> None:
+        """Elaborates both branches, as the test is unknown."""
         before, bound, returned = dict(frame.names), dict(frame.bound), frame.returned
         self.run(statement.then.statements, frame)
         then, bound_then, returned_then = frame.names, frame.bound, frame.returned
         frame.names, frame.bound, frame.returned = before, bound, returned
         if statement.otherwise is not None:
             self.run(statement.otherwise.statements, frame)
+            # A name that one branch alone binds may be unbound after the `if`.
             frame.names = {name: value for name, value in then.items() if name in frame.names}
             frame.returned = frame.returned and returned_then
         if not self._is_mistaken(statement.test, frame):
             frame.bound = {**bound_then, **frame.bound}
         else:
+            # Without the mistake in the test, one of the branches would have bound the name.
             frame.names = {**dict.fromkeys(then), **before, **frame.names}
             frame.returned = frame.returned and (None, frame.returned[1])
 
@@ -238,6 +241,7 @@ class _Elaborator:
                 binding.family = ("seq", (Dim.of("n"),))
             kind = binding.type(parameter.type)
             is_first = self._context.declare(frame, parameter.name, parameter.span, name_mistakes.declared_twice)
+            # A name without a value: uses of an input whose type has a mistake get no further errors.
             frame.names[parameter.name] = None
             if kind is not None:
                 types.append(kind)

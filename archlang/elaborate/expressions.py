@@ -1,9 +1,12 @@
 """Expressions that flow: names, numbers, arithmetic, pipes and calls."""
 
+from collections.abc import Sequence
+
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls
 from archlang.elaborate.context import Context
 from archlang.elaborate.frame import Frame
+from archlang.elaborate.gradients import gradient, is_gradient
 from archlang.elaborate.region_builder import Flow
 from archlang.errors import Span
 from archlang.graph.graph import NUMBER
@@ -41,7 +44,7 @@ class Expressions:
             case tree.Missing():
                 self._context.is_whole = False
                 return None
-            case tree.Call(callee=callee, arguments=None):
+            case tree.CallExpression(callee=callee, arguments=None):
                 is_bound, bound = frame.find(callee.text)
                 before = self._context.reported
                 if is_bound and not isinstance(bound, InstanceValue):
@@ -53,19 +56,19 @@ class Expressions:
                     end = None if _takes_inputs(callee, frame) else place
                     self._report(mistakes.not_applied(expression.span, callee.text, end))
                 return None
-            case tree.Call(callee=callee, statics=statics, arguments=arguments):
+            case tree.CallExpression(callee=callee, statics=statics, arguments=arguments):
                 values = [(self.value(argument, frame), argument.span) for argument in arguments or ()]
-                return self._calls.apply(callee, statics, values, expression.span, frame)
+                return self._applied(callee, statics, values, expression.span, frame)
             case tree.Pipe(value=value, stage=stage):
                 first = (self.value(value, frame), value.span)
-                call = stage if isinstance(stage, tree.Call) else tree.Call(callee=stage, span=stage.span)
+                call = tree.as_call(stage)
                 rest = [(self.value(argument, frame), argument.span) for argument in call.arguments or ()]
-                result = self._calls.apply(call.callee, call.statics, [first, *rest], stage.span, frame)
+                result = self._applied(call.callee, call.statics, [first, *rest], stage.span, frame)
                 self._context.observe(stage.span, result)
                 return result
             case tree.Unary(operator="-", operand=operand):
                 negated = self.value(operand, frame)
-                if negated is None or not self._data(negated, operand.span, "negation"):
+                if negated is None or not self._may_be_operand(negated, operand.span, "negation"):
                     return None
                 return frame.builder.add_node(Arithmetic.NEGATE, [negated], [negated.type], expression.span)[0]
             case tree.Binary(operator=operator) if operator in _OPERATIONS:
@@ -85,6 +88,18 @@ class Expressions:
         if static is not None:
             self._report(mistakes.static_as_value(expression.span, describe(static)))
         return None
+
+    def _applied(
+        self,
+        callee: tree.Name,
+        statics: Sequence[tree.StaticArgument],
+        values: Sequence[tuple[Flow | None, Span]],
+        span: Span,
+        frame: Frame,
+    ) -> Flow | None:
+        if is_gradient(callee, frame):
+            return gradient(statics, values, span, self._report)
+        return self._calls.apply(callee, statics, values, span, frame)
 
     def _name(self, name: tree.Name, frame: Frame) -> Flow | None:
         is_bound, value = frame.find(name.text)
@@ -115,8 +130,7 @@ class Expressions:
     def _number(self, value: int | float, span: Span, frame: Frame) -> Flow:
         return frame.builder.add_node(Literal(value), [], [NUMBER], span)[0]
 
-    def _data(self, value: Flow, span: Span, what: str) -> bool:
-        """Whether arithmetic applies to a value."""
+    def _may_be_operand(self, value: Flow, span: Span, what: str) -> bool:
         if value.type.name in ISOLATED:
             self._report(mistakes.address_is_no_data(span, what, value.type))
             return False
@@ -130,7 +144,7 @@ class Expressions:
         if left is None or right is None:
             return None
         sides = (expression.left.span, expression.right.span)
-        if not self._data(left, sides[0], f"`{expression.operator}`") or not self._data(
+        if not self._may_be_operand(left, sides[0], f"`{expression.operator}`") or not self._may_be_operand(
             right, sides[1], f"`{expression.operator}`"
         ):
             return None

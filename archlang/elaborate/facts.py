@@ -10,8 +10,8 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.values import Bound, Data, Length, Unknown, Value, as_float, describe
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Cost, Cut, Expression, Extern, Maps, TypeName, walk
-from archlang.syntax.tree import Record as RecordClause
+from archlang.syntax.tree import CostClause, Cut, Expression, Extern, Maps, TypeName, walk
+from archlang.syntax.tree import RecordClause as RecordClause
 from archlang.types import Dim
 
 # The quantities that may differ from sample to sample, as they are computed from lengths.
@@ -73,7 +73,7 @@ class Facts:
         """What the block does to numbers and to its state, of those acts whose numbers are known."""
         found = []
         for clause in self._item.acts:
-            name, statics, inputs = _parts_of(clause)
+            name, statics, inputs = _word_numbers_and_inputs(clause)
             numbers = [as_float(self._evaluator.value(number, "float")) for number in statics]
             places = [self._inputs.index(each.text) for each in inputs if each.text in self._inputs]
             if self._holds(clause.test) and None not in numbers:
@@ -114,13 +114,14 @@ class Facts:
             if cut.parts is not None:
                 self._check_number(self._evaluator, cut.parts, 1, cut.test)
         for act in item.acts:
-            word, _, inputs = _parts_of(act)
+            word, _, inputs = _word_numbers_and_inputs(act)
             if word.text not in ACTS:
                 self._report(mistakes.unknown_act(word.span, word.text, ACTS))
             for given in inputs:
                 self._check_input(given.span, given.text)
-        clauses: tuple[Cost | Maps | RecordClause | Cut | tree.Act, ...]
+        clauses: tuple[CostClause | Maps | RecordClause | Cut | tree.ActClause, ...]
         clauses = (*item.costs, *item.maps, *item.records, *item.cuts, *item.acts)
+        # Evaluated for its mistakes: a condition may name a static that does not exist.
         for clause in clauses:
             self._holds(clause.test)
 
@@ -155,9 +156,9 @@ class Facts:
             self._report(mistakes.reads_unknown_input(span, name, self._item.name, self._inputs))
 
     def _total(self, quantity: str) -> Dim | None:
-        """The sum of the terms of a quantity, None if one is unknown or there are none. A pure block has no weights."""
+        """The sum of the terms of a quantity, None if one is unknown or there are none."""
         terms = [cost for cost in self._item.costs if cost.quantity == quantity]
-        if not terms:
+        if not terms:  # a pure block has no weights
             return Dim.of(0) if quantity == "parameters" and self._item.pure else None
         sizes: list[Dim] = []
         for term in terms:
@@ -203,9 +204,8 @@ class Facts:
         return Bound(Dim.of(name), None) if bound is None and name == POSITIONS else bound
 
 
-def _parts_of(clause: tree.Act) -> tuple[tree.Name, list[Expression], list[tree.Name]]:
-    """Returns the word of an act, its numbers, and its inputs."""
-    if not isinstance(clause.act, tree.Call):
+def _word_numbers_and_inputs(clause: tree.ActClause) -> tuple[tree.Name, list[Expression], list[tree.Name]]:
+    if not isinstance(clause.act, tree.CallExpression):
         return (clause.act if isinstance(clause.act, tree.Name) else tree.Name(parts=("",), span=clause.span)), [], []
     inputs = [each for each in clause.act.arguments or () if isinstance(each, tree.Name)]
     return clause.act.callee, [static.value for static in clause.act.statics], inputs

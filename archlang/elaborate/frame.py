@@ -11,7 +11,7 @@ from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.errors import Span
 from archlang.resolve.resolve import ResolvedFile
 from archlang.resolve.values import Bound, Data, InstanceValue, Length
-from archlang.syntax.tree import Call, Name, Pipe, walk
+from archlang.syntax.tree import CallExpression, Name, Pipe, walk
 from archlang.types import Dim
 
 
@@ -64,7 +64,7 @@ class Frame:
         names = set()
         for node in walk(self.binding.declaration.item):
             match node:
-                case Call(callee=Name(text=name), arguments=tuple()) | Pipe(stage=Name(text=name)):
+                case CallExpression(callee=Name(text=name), arguments=tuple()) | Pipe(stage=Name(text=name)):
                     names.add(name)
         return names
 

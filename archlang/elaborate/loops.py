@@ -21,7 +21,6 @@ from archlang.types import Dim, Type
 MOST_STEPS_OF_A_LOOP = 10_000
 # The result of a block that draws the number of steps of a loop.
 ONE_NUMBER = Type("seq", (Dim.of(1), Dim.of(1)))
-_Loop = tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts
 
 
 class Loops:
@@ -40,10 +39,10 @@ class Loops:
         self._expressions = expressions
         self._run = run
 
-    def repeat(self, statement: tree.Repeat | tree.Stack, frame: Frame) -> None:
+    def repeat(self, statement: tree.RepeatStatement | tree.StackStatement, frame: Frame) -> None:
         """Elaborates `repeat` and `stack`."""
         word, by, truncated = "stack", None, None
-        if isinstance(statement, tree.Repeat):
+        if isinstance(statement, tree.RepeatStatement):
             word, by, truncated = "repeat", statement.drawn, statement.truncated
         count = self._steps(statement, word, frame, least=int(by is not None))
         gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
@@ -52,7 +51,7 @@ class Loops:
         drawn = None if by is None else self._drawn(by, frame)
         states = updated_names(statement.body)
         paths, stack_path = frame.paths, ""
-        if isinstance(statement, tree.Stack):
+        if isinstance(statement, tree.StackStatement):
             stack_path = frame.paths.unused("stack")
             paths = InstancePaths(f"{stack_path}.*.")
             self._context.size.add_stack(stack_path, _head(statement), count)
@@ -64,18 +63,19 @@ class Loops:
             self._report(name_mistakes.loop_without_state(_head(statement), f"`{word}`"))
             # A name of the body that is read after the loop is meant to be a state.
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
+        # One step stands in for an unknown count, so that the body is checked.
         steps, emits = 1 if count is None else count, statement.target is not None
         operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
         if stack_path:
             operation = operations.Stack(steps, stack_path, emits)
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if states and len(initial) == len(states) and values is not None:
             types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
             flows = self._add(operation, initial, types, statement, inner, values)
         self._leave(statement, frame, states, flows)
 
-    def _drawn(self, by: tree.Name | tree.Call, frame: Frame) -> str | None:
+    def _drawn(self, by: tree.Name | tree.CallExpression, frame: Frame) -> str | None:
         return self._instance(
             by, [], frame, mistakes.draws_no_number,
             may_be=lambda item: not item.signature.inputs, is_result=lambda kind: kind == ONE_NUMBER,
@@ -83,7 +83,7 @@ class Loops:
 
     def _instance(
         self,
-        by: tree.Name | tree.Call,
+        by: tree.Name | tree.CallExpression,
         arguments: Sequence[tuple[Flow | None, Span]],
         frame: Frame,
         mistake: Callable[[Span, str], Diagnostic],
@@ -92,7 +92,7 @@ class Loops:
     ) -> str | None:
         """Returns the path of the instance of an extern block that a loop applies by itself, such as the one that it
         halts by; None after a mistake. `mistake` is that of another block."""
-        callee, statics = (by.callee, by.statics) if isinstance(by, tree.Call) else (by, ())
+        callee, statics = (by.callee, by.statics) if isinstance(by, tree.CallExpression) else (by, ())
         target = self._calls.target(callee, frame)
         if target is None:
             return None
@@ -102,6 +102,7 @@ class Loops:
         if not isinstance(item, tree.Extern) or not may_be(item):
             self._report(mistake(by.span, item.name))
             return None
+        # A missing value has been reported where it is computed.
         inputs = [(value, place) for value, place in arguments if value is not None]
         if len(inputs) < len(arguments):
             return None
@@ -117,9 +118,12 @@ class Loops:
         return path if self._calls.register(instance, shared) else None
 
     def _steps(
-        self, statement: tree.Repeat | tree.Stack | tree.Halting, word: str, frame: Frame, least: int = 0
+        self,
+        statement: tree.RepeatStatement | tree.StackStatement | tree.HaltingStatement,
+        word: str,
+        frame: Frame,
+        least: int = 0,
     ) -> int | None:
-        """Returns the number of steps of a loop, at least one if it emits; None if it is unknown."""
         count = self._count(statement.count, word, frame, least)
         if statement.target is not None and count == 0:
             self._report(mistakes.nothing_emitted(statement.count.span, statement.target, word))
@@ -136,7 +140,7 @@ class Loops:
             return None
         return number
 
-    def halting(self, statement: tree.Halting, frame: Frame) -> None:
+    def halting(self, statement: tree.HaltingStatement, frame: Frame) -> None:
         """Elaborates `repeat … halting`."""
         limit = self._steps(statement, "repeat", frame)
         if statement.truncated is not None:
@@ -161,12 +165,13 @@ class Loops:
         with self._context.size.inside_loop(limit, _head(statement)):
             self._run(statement.body.statements, inner)
         emission, emits = self._emission(statement, inner), statement.target is not None
+        # A state keeps its type, so the value before the loop shows what the block reads.
         state = before if isinstance(before, Flow) and halted in states else None
         path = self._instance(
             statement.by, [(state, statement.state_span)], frame, mistakes.not_halting,
             may_be=gives_probabilities, is_result=lambda kind: kind.name in ("prob", "probs"),
         )  # fmt: skip
-        values = _results(inner, states, emission, emits)
+        values = _states_and_emission(inner, states, emission, emits)
         flows = None
         if len(initial) == len(states) and halted in states and path is not None and values is not None:
             steps, index = 1 if limit is None else limit, tuple(states).index(halted)
@@ -175,7 +180,7 @@ class Loops:
             flows = self._add(operation, initial, types, statement, inner, values)
         self._leave(statement, frame, states, flows)
 
-    def scan(self, statement: tree.Scan, frame: Frame) -> None:
+    def scan(self, statement: tree.ScanStatement, frame: Frame) -> None:
         """Elaborates `scan`."""
         parts = self._expressions.value(statement.over, frame)
         if parts is not None and parts.type.name not in ("chunks", "seq"):
@@ -211,7 +216,7 @@ class Loops:
         if statement.truncated is not None:
             gradient_steps = self._count(statement.truncated, "truncated", frame, least=1)
         emits = statement.target is not None
-        values = _results(inner, carried, self._emission(statement, inner, part), emits)
+        values = _states_and_emission(inner, carried, self._emission(statement, inner, part), emits)
         flows: tuple[Flow, ...] | None = None
         if parts is not None and len(initial) == len(carried) and values is not None:
             chunk = part.lengths[0] if part is not None and part.lengths else None
@@ -266,7 +271,7 @@ class Loops:
         values = [binding.sizes[name].value for name in binding.lengths if name in binding.sizes]
         return {name for value in values if isinstance(value, Dim) for name in value.names}
 
-    def _before(self, statement: tree.Scan, part: Type | None, inner: Frame) -> int | None:
+    def _before(self, statement: tree.ScanStatement, part: Type | None, inner: Frame) -> int | None:
         """Binds the name of the positions before a part, if the statement has one. Returns how many they are at most, 0
         for all; None if it has none."""
         if statement.before is None:
@@ -292,8 +297,7 @@ class Loops:
         frame: Frame,
         inner: Frame,
     ) -> list[Flow]:
-        """Makes each carried name an input of the body, and returns the values before the scan. A growing state has a
-        length of its own in the body."""
+        """Makes each carried name an input of the body, and returns the values before the scan."""
         initial: list[Flow] = []
         lengths: dict[str, Dim] = {}
         growing = {name: names[0] for names in together for name in names}
@@ -313,6 +317,7 @@ class Loops:
                 initial.append(value)
                 kind = value.type
                 if (one := growing.get(name)) is not None:
+                    # In the body, a growing state has a length of its own, shared by those that grow together.
                     first = frame.find(one)[1]
                     begins_alike = not isinstance(first, Flow) or first.type.lengths == kind.lengths
                     lengths[name] = lengths[one] if begins_alike and one in lengths else self._own_length(name)
@@ -323,7 +328,7 @@ class Loops:
         inner.growing = lengths
         return initial
 
-    def experts(self, statement: tree.Experts, frame: Frame) -> None:
+    def experts(self, statement: tree.ExpertsStatement, frame: Frame) -> None:
         """Elaborates `experts`."""
         values, weights = self._expressions.value(statement.over, frame), self._expressions.value(statement.by, frame)
         if values is not None and values.type.name not in ("seq", "vec"):
@@ -390,9 +395,8 @@ class Loops:
         inner.states = frozenset(states)
         return inner, list(initial.values())
 
-    def _emission(self, statement: _Loop, inner: Frame, part: Type | None = None) -> Flow | None:
-        """Returns what a step of a loop emits; None if that is nothing, and after a mistake. What a scan or an expert
-        emits has the positions of a part."""
+    def _emission(self, statement: tree.Loop, inner: Frame, part: Type | None = None) -> Flow | None:
+        """Returns what a step of a loop emits; None if that is nothing, and after a mistake."""
         if inner.emitted is None:
             if statement.target is not None:
                 place, states = statement.target_span or statement.span, updated_names(statement.body)
@@ -401,7 +405,8 @@ class Loops:
         result, span = inner.emitted
         if result is None:
             return None
-        if isinstance(statement, tree.Scan | tree.Experts):
+        if isinstance(statement, tree.ScanStatement | tree.ExpertsStatement):
+            # The emissions of all parts are put together, so each has the positions of its part.
             if part is not None and (result.type.name != part.name or result.type.lengths != part.lengths):
                 self._report(mistakes.emitted_off_axis(span, result.type, part))
                 return None
@@ -420,7 +425,7 @@ class Loops:
         operation: operations.Loop,
         inputs: Sequence[Flow],
         types: Sequence[Type],
-        statement: _Loop,
+        statement: tree.Loop,
         inner: Frame,
         results: Sequence[Flow],
     ) -> tuple[Flow, ...]:
@@ -432,7 +437,12 @@ class Loops:
         return builder.add_node(operation, [*inputs, *captured], types, statement.span, [region])
 
     def _leave(
-        self, statement: _Loop, frame: Frame, states: Iterable[str], flows: Sequence[Flow] | None, is_kept: bool = True
+        self,
+        statement: tree.Loop,
+        frame: Frame,
+        states: Iterable[str],
+        flows: Sequence[Flow] | None,
+        is_kept: bool = True,
     ) -> None:
         """Gives each state its last value, and the name of the loop what it emits. `flows` is None after a mistake in
         the body; the states are unknown unless `is_kept`."""
@@ -452,8 +462,7 @@ class Loops:
                 self._context.observe(span, frame.names[statement.target])
 
 
-def _results(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
-    """Returns the values of a loop's states after a step, then what the step emits; None after a mistake."""
+def _states_and_emission(inner: Frame, states: Iterable[str], emission: Flow | None, emits: bool) -> list[Flow] | None:
     values = [*(inner.names.get(name) for name in states), *([emission] if emits else ())]
     flows = [value for value in values if isinstance(value, Flow)]
     return flows if len(flows) == len(values) else None
@@ -497,10 +506,9 @@ def updated_names(body: tree.Body) -> dict[str, Span]:
                     visit(() if otherwise is None else otherwise.statements)
                 case tree.Unclear(body=inner):
                     visit(inner.statements)
-                case tree.Repeat() | tree.Stack() | tree.Halting() | tree.Scan() | tree.Experts():
+                case _ if isinstance(statement, tree.Loop):
                     bound.update(filter(None, [statement.target]))
-                    own = [statement.variable] if isinstance(statement, tree.Scan | tree.Experts) else []
-                    own += [statement.before] if isinstance(statement, tree.Scan) and statement.before else []
+                    own = {getattr(statement, name, None) for name in ("variable", "before")}
                     for name, span in updated_names(statement.body).items():
                         if name not in own:
                             updated.setdefault(name, span)

@@ -86,7 +86,7 @@ _TYPE_REMEDY = {
     ("seq", "tokens"): "turn tokens into vectors with `embed[d]`",
     ("data", "tokens"): "turn tokens into vectors with `embed[d]`",
     ("vec", "seq"): "reduce the positions to one vector with `last`, `first` or `mean`",
-    ("tokens", "seq"): "pass a field of the task: only those are tokens",
+    ("tokens", "seq"): "pass a field of the task, or tokens made of one",
     ("seq", "chunks"): "read the chunks one by one with `scan c in …`",
     ("seq", "vec"): "pass the sequence from before the reduction, or turn the vector into a sequence with `expand`",
     ("pointer", "address"): "turn addresses into pointers with `pointer_unit`",
@@ -128,7 +128,7 @@ _LENGTH_REMEDY = {
     "kept": _KEEP_LENGTH,
     "carried": "write `carry {} growing` if it grows in each step; otherwise " + _KEEP_LENGTH,
     "growing": "update it outside of this loop: a growing state grows in its own scan, not in a loop within",
-    "of scan": "bind this value to a new name with `=`: the scan sets `{}` anew in each step",
+    "of scan": "bind this value to a new name with `=`: the scan rebinds `{}` in each step",
 }
 
 

@@ -79,11 +79,11 @@ def _check_extern(declaration: Declaration, item: tree.Extern, binding: Binding,
         if first.setdefault(reads.input, reads.span) is not reads.span:
             report(mistakes.read_twice(reads.span, reads.input, first[reads.input]))
         for manner in _manners(reads.manner):
-            name = manner.callee if isinstance(manner, tree.Call) else manner
-            is_counted = isinstance(manner, tree.Call) and len(manner.statics) == 1
+            name = manner.callee if isinstance(manner, tree.CallExpression) else manner
+            is_counted = isinstance(manner, tree.CallExpression) and len(manner.statics) == 1
             if not isinstance(name, tree.Name) or name.text not in MANNERS or is_counted != (name.text in COUNTED):
                 report(mistakes.unknown_manner(manner.span, manner.span.text.partition("[")[0]))
-            elif isinstance(manner, tree.Call):
+            elif isinstance(manner, tree.CallExpression):
                 binding.evaluator.value(manner.statics[0].value, "int")
     for caveat in item.caveats:
         if caveat.kind not in CAVEATS:

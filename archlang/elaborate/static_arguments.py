@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from archlang.errors import Diagnostic, Report, Span
-from archlang.errors.effort import spend
+from archlang.errors.effort import keep_nothing, spend
 from archlang.errors.names import did_you_mean
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
@@ -30,7 +30,7 @@ def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str |
             return "range"
         case tree.ListOf():
             return "list"
-        case tree.Call():
+        case tree.CallExpression():
             return "block"
         case tree.Name(parts=parts):
             if len(parts) > 1:
@@ -50,6 +50,7 @@ def settle(
 ) -> dict[str, Bound]:
     """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
+    # Half of its statics may be missing, so any mistake of the call could be a mistake of the signature.
     if not item.is_whole:
         return dict(settled)
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
@@ -69,6 +70,7 @@ def settle(
                 unset = {each.name for each in free} - {each.name for each in arguments}
                 name = meant if meant in unset else next((each.name for each in free if each.name in unset), None)
                 report(name_mistakes.static_without_name(argument.span, name))
+                # Set without a value, so that it is not reported as missing too.
                 if name is not None:
                     statics[name] = Bound(None, argument.span)
                 break
@@ -180,16 +182,24 @@ def static_value(
         report(name_mistakes.wrong_kind(expression.span, parameter.name, kind, describe(value), parameter.span))
         return None
     # A name is a static of the block around, whose path is resolved.
-    if kind == "file" and isinstance(converted, str) and converted and not isinstance(expression, tree.Name):
-        return _absolute_path(parameter.name, converted, expression.span, evaluator.file, report)
-    return converted
+    if kind not in ("file", "files") or isinstance(expression, tree.Name):
+        return converted
+
+    def absolute(path: Value, at: tree.Expression) -> Value:
+        return _absolute_path(parameter.name, path, at.span, evaluator.file, report)
+
+    if isinstance(converted, tuple) and isinstance(expression, tree.ListOf):
+        return tuple(map(absolute, converted, expression.items))
+    return absolute(converted, expression)
 
 
-def _absolute_path(name: str, path: str, span: Span, file: ResolvedFile, report: Report) -> Value:
-    """Returns the absolute path of a file that a program names, if the program may read it. A path on the command line
-    may be anywhere."""
-    if span.source.is_command_line:
+def _absolute_path(name: str, path: Value, span: Span, file: ResolvedFile, report: Report) -> Value:
+    """Returns the absolute path of a file that a program names, if the program may read it."""
+    if not isinstance(path, str) or not path:
+        return path
+    if span.source.is_command_line:  # the user's own words, which may name any file
         return os.path.abspath(os.path.expanduser(path))
+    keep_nothing()  # it depends on the links of the disk
     real = file.readable.find(os.path.join(os.path.dirname(span.source.path), path))
     if real is None:
         report(name_mistakes.file_outside(span, name, path))
@@ -223,7 +233,7 @@ def evaluated(value: object, kind: str | None = None) -> Value:
         case int():
             return Dim.of(value)
         case str():
-            return value if kind == "file" else Symbol(value)
+            return value if kind in ("file", "files") else Symbol(value)
         case tuple():
-            return tuple(evaluated(item) for item in value)
+            return tuple(evaluated(item, kind) for item in value)
     raise TypeError(f"a static cannot be a {type(value).__name__}")

@@ -25,5 +25,4 @@ def explain(code: str) -> str:
 
 
 def _title(page: str) -> str:
-    """Returns the title of a page, which begins with a line such as `# E0201: unknown value`."""
     return page.partition("\n")[0].partition(": ")[2]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Generic, Self, TypeVar
 
+from archlang.errors.effort import keep_nothing
 from archlang.errors.source import Span
 
 _E = TypeVar("_E", bound="ErrorWithRemedy")
@@ -48,6 +49,9 @@ class Diagnostic:
     alternatives: tuple[Edit, ...] = ()
     is_safe: bool = False
     point: tuple[Label, ...] = ()
+
+    def __post_init__(self) -> None:
+        keep_nothing()  # what has a mistake reports it each time
 
     @property
     def is_error(self) -> bool:
@@ -97,7 +101,7 @@ class ErrorWithRemedy(ArchlangError):
 @dataclass(frozen=True)
 class Wording(Generic[_E]):
     """The texts of an error. A call with its facts, in the order in which the texts name them, returns the error.
-    Several values are listed with commas."""
+    Several values are listed with commas; `{path.stem}` is an attribute of a fact."""
 
     kind: type[_E]
     message: str
@@ -106,7 +110,7 @@ class Wording(Generic[_E]):
     @property
     def facts(self) -> tuple[str, ...]:
         fields = (field for text in (self.message, self.remedy) for _, field, _, _ in Formatter().parse(text))
-        return tuple(dict.fromkeys(field for field in fields if field is not None))
+        return tuple(dict.fromkeys(field.partition(".")[0] for field in fields if field is not None))
 
     def __call__(self, *facts: object) -> _E:
         texts = (

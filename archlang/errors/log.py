@@ -63,9 +63,9 @@ class DiagnosticLog:
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """Returns the errors and the first warnings, ordered by place."""
-        warnings = _by_place(self._warnings.values())
+        warnings = _sorted_by_place(self._warnings.values())
         shown = warnings[:MOST_WARNINGS]
-        diagnostics = _by_place([*map(self._with_points, self._errors.values()), *shown])
+        diagnostics = _sorted_by_place([*map(self._with_points, self._errors.values()), *shown])
         if len(warnings) > MOST_WARNINGS:
             message = f"there are {len(warnings)} warnings; only the first {MOST_WARNINGS} are shown"
             diagnostics.append(_excess("W0203", message, warnings[MOST_WARNINGS].span, "the next warning is here"))
@@ -86,7 +86,7 @@ class DiagnosticLog:
         Raises:
             ProgramError: there are errors."""
         if self._errors:
-            raise ProgramError(_by_place(map(self._with_points, self._errors.values())))
+            raise ProgramError(_sorted_by_place(map(self._with_points, self._errors.values())))
 
 
 def _excess(code: str, message: str, next_one: Span, label: str) -> Diagnostic:
@@ -107,5 +107,5 @@ def _place(diagnostic: Diagnostic) -> tuple[str, str, int, int]:
     return diagnostic.code, span.source.path, span.start, span.end
 
 
-def _by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(diagnostics, key=lambda d: (d.span.source.path, d.span.start, d.code))

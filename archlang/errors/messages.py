@@ -77,7 +77,7 @@ class Message:
     def __call__(self, *values: object, **named: object) -> Diagnostic:
         facts = {**dict(zip(self.facts, values, strict=False)), **named}
         assert facts.keys() == {*self.facts}, f"{self.code} has the facts {self.facts}"
-        facts = {name: _kept(fact) for name, fact in facts.items()}
+        facts = {name: _repeatable(fact) for name, fact in facts.items()}
         lines = {key: text for key, _, text in (line.partition(": ") for line in self.lines[1:])}
         texts = {key: _Text().vformat(text, (), facts) for key, text in lines.items()}
         first, *others = (key.removeprefix("at ") for key in texts if key.startswith("at "))
@@ -96,8 +96,7 @@ class Message:
         return diagnostic if "near" not in texts else _suggested(diagnostic, texts["near"].split(), facts)
 
 
-def _kept(fact: object) -> object:
-    """Returns a fact that can be read several times, unlike an iterator."""
+def _repeatable(fact: object) -> object:
     return tuple(fact) if isinstance(fact, Iterable) and not isinstance(fact, str | Sequence) else fact
 
 
@@ -108,7 +107,7 @@ def _suggested(diagnostic: Diagnostic, near: Sequence[str], facts: Mapping[str, 
 
 
 class Messages:
-    """The messages of a package by name, read when the first is asked for."""
+    """The messages of a package by name, read at the first access."""
 
     def __init__(self, package: str) -> None:
         self._package = package

@@ -141,14 +141,13 @@ def _without_repetition(name: str) -> str:
 def _is_one_letter_off(name: str, near: str) -> bool:
     if abs(len(name) - len(near)) > 1:
         return False
-    left, right = _without_common_beginning(*_without_common_beginning(name, near))
+    left, right = _reversed_rests(*_reversed_rests(name, near))
     if any(sign.isdigit() for sign in left + right):
         return False
     return left == right[::-1] if len(left) == 2 else len(left) <= 1 and len(right) <= 1
 
 
-def _without_common_beginning(left: str, right: str) -> tuple[str, str]:
-    """Returns the rests of two names, each from its last letter to its first."""
+def _reversed_rests(left: str, right: str) -> tuple[str, str]:
     length = len([*takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False))])
     return left[length:][::-1], right[length:][::-1]
 

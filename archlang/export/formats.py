@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.inputs import InputField
 from archlang.backend.runtime.loops import DEPTH
 from archlang.backend.runtime.masks import code_inputs
 from archlang.disk.os_errors import os_errors_as
 from archlang.export import mistakes
 from archlang.export.places import first_node, place_of, place_of_field, reason_of, refused_node, restriction_stacks
 from archlang.export.plain.file import export_plain
+from archlang.graph.operations import Gradient
 
 # Sizes of the traced batch. They differ, so that torch takes none for another.
 _BATCH = 3
@@ -49,9 +50,9 @@ class _Model(nn.Module):
         return (result, extras[program.code.extras.index(DEPTH)]) if DEPTH in program.code.extras else result
 
 
-def fields_with_lengths(module: Architecture) -> list[Field]:
+def fields_with_lengths(module: Architecture) -> list[InputField]:
     """Returns the fields whose lengths an exported model takes: the first of each length."""
-    first: dict[object, Field] = {}
+    first: dict[object, InputField] = {}
     for field in module.program.inputs:
         if field.length is not None:
             first.setdefault(field.length, field)
@@ -84,6 +85,11 @@ def trace(module: Architecture) -> ExportedProgram:
     Raises:
         ExportError: torch cannot export the model."""
     model = module.program.graph.name
+    for gradient in module.program.graph.region.walk():
+        if isinstance(gradient.operation, Gradient):
+            raise mistakes.not_traced(
+                *place_of(module, gradient), "torch.export writes no gradients that a model computes"
+            )
     symbols = sorted({str(size) for field in module.program.inputs for size in field.sizes if isinstance(size, str)})
     sizes = dict(zip(symbols, _LENGTHS, strict=False))
     for field in module.program.inputs:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archlang.errors import ErrorWithRemedy, MachineError
@@ -25,13 +23,10 @@ class ExportMachineError(ExportError, MachineError):
 
 
 unknown_format = ExportError.wording("`{path}` has no suffix of an export", "use one of {suffixes}")
-
-
-def hides_a_module(path: Path) -> ExportError:
-    message = f"{path} would hide Python's module `{path.stem}`, which fails imports in its folder"
-    return ExportError(message, f"choose another name, such as {path.stem}_model{path.suffix}")
-
-
+hides_a_module = ExportError.wording(
+    "{path} would hide Python's module `{path.stem}`, which fails imports in its folder",
+    "choose another name, such as {path.stem}_model{path.suffix}",
+)
 file_exists = ExportError.wording("{path} exists", "choose another file, or add `--force` to overwrite it")
 not_written = ExportError.wording("{path} cannot be written: {reason}", "free some space or choose another file")
 
@@ -60,8 +55,7 @@ def not_translated(block: str, span: Span | None, reason: str) -> ExportError:
     return not_exportable(block, span, reason[:_MOST_REASON], remedy)
 
 
-def packages_missing(names: Iterable[str]) -> ExportMachineError:
-    return ExportMachineError(f"an export to ONNX needs {' and '.join(names)}", "run `pip install 'archlang[export]'`")
+packages_missing = ExportMachineError.wording("an export to ONNX needs {names}", "run `pip install 'archlang[export]'`")
 
 
 def not_equal(model: str, span: Span | None, reason: str) -> ExportError:

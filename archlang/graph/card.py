@@ -15,7 +15,7 @@ from archlang.graph.causality import horizon
 from archlang.graph.decoding import decoding_state
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
+from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.graph.summary import summarize
 from archlang.graph.transitions import Transition, transitions
@@ -52,7 +52,7 @@ _POWERS = ("", "n", "n²", "n³", "n⁴")
 
 
 @dataclass(frozen=True)
-class Claim:
+class Theorem:
     """What a `source` proves of all models like this one, under `conditions`."""
 
     sentence: str
@@ -84,7 +84,7 @@ class Card:
     turns: tuple[str, ...]
     transitions: tuple[Transition, ...]
     memory: str
-    claims: tuple[Claim, ...]
+    claims: tuple[Theorem, ...]
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """Returns the facts for a reader, besides the claims: pairs of a name and a text."""
@@ -112,7 +112,7 @@ def card(graph: Graph) -> Card:
     moves = tuple(transitions(graph))
     costs = cache(partial(summarize, graph))
     paths = cache(lambda length: _Paths(graph, moves, length).region(graph.region))
-    first, path, stride = costs(64), paths(64), _chunks(graph)
+    first, path, stride = costs(64), paths(64), _length_of_whole_chunks(graph)
     executed, flops, activations = (_polynomial(costs, stride, name) for name in ("executed", "flops", "activations"))
     steps, depth = (_polynomial(paths, stride, name) for name in ("steps", "depth"))
     logs = ["log n" if path.logs == 1 else f"{path.logs:g} log n"] * bool(path.logs)
@@ -131,8 +131,8 @@ def card(graph: Graph) -> Card:
         "state": causal, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
         "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
     }  # fmt: skip
-    rows = () if graph.has_own_python else [row for row in CLAIMS if _holds(row[0], tags)]
-    claims = tuple(Claim(sentence.format(**facts), *others) for _, sentence, *others in rows)
+    rows = () if graph.has_own_python else [row for row in CLAIMS if _applies(row[0], tags)]
+    claims = tuple(Theorem(sentence.format(**facts), *others) for _, sentence, *others in rows)
     return Card(
         graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
         str(state) if state else None, tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), steps,
@@ -168,8 +168,7 @@ def _polynomial(costs: Callable[[int], object], stride: int, name: str) -> Polyn
     return Polynomial(_trimmed(Fraction(round(c, 1)) for c in coefficients), False)
 
 
-def _chunks(graph: Graph) -> int:
-    """Returns a length that all chunks and groups of positions divide."""
+def _length_of_whole_chunks(graph: Graph) -> int:
     kinds = [kind for region in graph.region.regions() for kind in region.types().values()]
     parts = [kind.part.constant for kind in kinds if kind.part is not None and kind.part.constant]
     names = {name for kind in kinds for length in kind.lengths for name in length.names}
@@ -177,7 +176,6 @@ def _chunks(graph: Graph) -> int:
 
 
 def _interpolated(points: Sequence[tuple[int, int]]) -> tuple[Fraction, ...]:
-    """Returns the coefficients of the polynomial through some points, by Newton's divided differences."""
     table = [Fraction(value) for _, value in points]
     for order in range(1, len(points)):
         for i in range(len(points) - 1, order - 1, -1):
@@ -253,6 +251,10 @@ class _Paths:
             case Halting(instance=path, limit=limit):
                 waits = _START if self._instances[path].per_position else _Path(mixes=1, reach=inf)
                 return waits.then(self.region(node.regions[0]), limit)
+            case Gradient():
+                # Forward and backward, which is no layer of attention.
+                inner = self.region(node.regions[0])
+                return _START.then(inner._replace(attends=0, mixes=inner.attends + inner.mixes), 2)
         return _START.then(self.region(node.regions[0]), step_limit(node.operation) or 1) if node.regions else _START
 
     def _call(self, node: Node, types: Mapping[str, Type]) -> _Path:
@@ -308,7 +310,6 @@ def _reach(graph: Graph, path: _Path) -> str:
 
 
 def _before_readout(graph: Graph) -> Graph:
-    """Returns the graph whose result is the sequence of which a block reads the last position, if there is one."""
     reads = [node for node in graph.region.nodes if node.instance and not node.types[0].lengths]
     reads = [node for node in reads if ("window", (1,)) in _acts(graph, node)]
     region = replace(graph.region, results=reads[0].inputs) if len(reads) == 1 else graph.region
@@ -362,7 +363,7 @@ def _tags(moves: Sequence[Transition], path: _Path) -> set[str]:
     return tags | {tag for tag, is_held in holds.items() if is_held}
 
 
-def _holds(need: str, tags: Iterable[str]) -> bool:
+def _applies(need: str, tags: Iterable[str]) -> bool:
     return all((word[1:] not in tags) if word[0] == "-" else word in tags for word in need.split())
 
 

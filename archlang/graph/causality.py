@@ -7,7 +7,7 @@ from math import ceil
 
 from archlang.errors.effort import spend
 from archlang.graph.graph import Graph, Instance, Node, Region, has_halting_positions, is_idle, loop_layout
-from archlang.graph.operations import Apply, Call, Experts, Halting, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Apply, Call, Experts, Gradient, Halting, Part, Repeat, Scan, Stack
 from archlang.types import Type
 from archlang.types.causality import (
     CAUSAL,
@@ -34,6 +34,7 @@ class Reason(Enum):
     READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
     MOVES_FOR_OTHERS = "updates a state while any position is running"
+    DIFFERENTIATES_ALL = "adds up the losses of all positions, which read other positions of the value"
     ENDS_WITH_THE_LAST = "returns the state after the last step"
 
 
@@ -50,7 +51,7 @@ class Leak:
 
 def horizon(graph: Graph, origin: str) -> Horizon:
     """Returns the horizon of the model's result in the input called `origin`."""
-    return _Analysis(graph.instances).result(graph, origin)
+    return _HorizonAnalysis(graph.instances).result(graph, origin)
 
 
 def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str, Horizon]:
@@ -59,14 +60,14 @@ def horizons(graph: Graph, origin: str, with_length: bool = True) -> Mapping[str
 
     If a value does not see the future, its position i stays the same when the input grows. The horizon of a loop covers
     all of its results. Values in a loop without steps are missing."""
-    analysis = _Analysis(graph.instances, with_length)
+    analysis = _HorizonAnalysis(graph.instances, with_length)
     analysis.result(graph, origin)
     return analysis.horizons
 
 
 def find_leak(graph: Graph, origin: str) -> Leak | None:
     """Returns the path by which the result sees the future of the input called `origin`; None if it does not."""
-    analysis = _Analysis(graph.instances)
+    analysis = _HorizonAnalysis(graph.instances)
     if not analysis.result(graph, origin).sees_future:
         return None
     result = graph.region.results[0]
@@ -110,7 +111,7 @@ def _path(cause: _Cause) -> list[Node]:
     return [*path.values()][::-1]
 
 
-class _Analysis:
+class _HorizonAnalysis:
     """Computes the horizon of every value in one input. `horizons` holds the last, and so the largest, of each id: ids
     are unique in a graph, and the analysis repeats a loop until its horizons are stable. `causes` has the values that
     see the future. `depth` is the number of scans around a region. With `with_length`, the length of a sequence counts
@@ -149,6 +150,8 @@ class _Analysis:
             instance = self._instances[node.operation.instance]
             separately = instance.per_position and instance.reads[:1] != ("full",)
             return Reason.MOVES_FOR_OTHERS if separately else Reason.HALTS_BY_ALL
+        if isinstance(node.operation, Gradient):
+            return Reason.DIFFERENTIATES_ALL
         if isinstance(node.operation, Scan):
             return Reason.ENDS_WITH_THE_LAST
         if not isinstance(node.operation, Call) or not self.looks_ahead(node):
@@ -195,6 +198,8 @@ class _Analysis:
                     results = self._halting(node, node.operation, arguments, depth)
                 case Experts():
                     results = [self._experts(node, arguments, depth)]
+                case Gradient():
+                    results = [self._gradient(node, arguments, depth)]
                 case Scan():
                     results = self._scan(node, node.operation, arguments, depth)
                 case _:
@@ -363,6 +368,15 @@ class _Analysis:
         own = values if result == within(depth + 1) else result.joined(depth, True).scaled(values.rate)
         return own.join(weights, depth)
 
+    def _gradient(self, node: Node, arguments: Sequence[Horizon], depth: int) -> Horizon:
+        """A derivative depends on what its loss depends on. Position i of it is that of the losses of all positions,
+        unless the loss of each position reads the value at this position only."""
+        (body,) = node.regions
+        (loss,) = self._region(body, arguments, depth, self._captured_causes(node))
+        others = [NOTHING] * (len(arguments) - 1)
+        (reads,) = _HorizonAnalysis(self._instances)._region(body, [POINTWISE, *others], depth, [None] * len(arguments))
+        return loss if reads in (POINTWISE, NOTHING) else loss.read(Manner.FULL, depth)
+
     def _scan(self, node: Node, scan: Scan, arguments: Sequence[Horizon], depth: int) -> list[Horizon]:
         (body,), carried = node.regions, scan.carried
         parts, *initial = arguments[: 1 + carried]
@@ -407,7 +421,7 @@ class _Analysis:
     ) -> tuple[list[Horizon], list[Horizon]]:
         """Returns the least horizons that cover the states before a loop and after each of its steps, and the results
         of the last step, which begin with its states."""
-        # What a loop around repeats only grows, so the loop goes on from where it was: else the steps of nested loops
+        # What a loop around repeats only grows, so the loop continues from there: else the steps of nested loops
         # multiply.
         before = self._states.get(node.id, states)
         states = [new.join(old, depth) for new, old in zip(states, before, strict=True)]

@@ -53,8 +53,7 @@ class _Decoding:
     def _grows(self, value: str) -> bool:
         return self._horizons.get(value, NOTHING) != NOTHING
 
-    def _far(self, node: Node, types: Mapping[str, Type]) -> list[str]:
-        """Returns the arguments of a call that it reads at other positions."""
+    def _arguments_read_elsewhere(self, node: Node, types: Mapping[str, Type]) -> list[str]:
         assert node.instance is not None
         far = []
         for source, manner in zip(
@@ -67,7 +66,7 @@ class _Decoding:
         return far
 
     def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Sizes:
-        instance, far = self._instances[path], self._far(node, types)
+        instance, far = self._instances[path], self._arguments_read_elsewhere(node, types)
         if instance.costs.state is None:
             return {source: self._size(types[source]) for source in far if self._grows(source)}
         lengths = instance.lengths_of(types[source] for source in node.inputs)

@@ -9,8 +9,20 @@ from functools import cached_property
 
 from archlang.errors import Span
 from archlang.graph.facts import UNKNOWN, Act, Costs, LinearMap, Record
-from archlang.graph.operations import Call, Experts, Halting, Operation, Part, Repeat, Scan, Stack, emits, step_limit
-from archlang.types import Dim, Type
+from archlang.graph.operations import (
+    Call,
+    Experts,
+    Gradient,
+    Halting,
+    Operation,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+    emits,
+    step_limit,
+)
+from archlang.types import FEATURED, Dim, Type
 from archlang.types.statics import StaticValue
 
 NUMBER = Type("number")
@@ -82,9 +94,10 @@ class Region:
         scan            inputs: the part, the positions before it if it takes them, carried states…, captured…;
                         results: carried states…, the emitted part
         experts         inputs: a position, captured…;  results: the emitted vector
+        gradient        inputs: the value to differentiate by, captured…;  results: the loss
     The part of a scan over chunks is a chunk; that of a scan over a sequence is the vector of one position.
     The inputs of the loop node are: initial states…, captured…; for scan: what it scans, carried states…, captured…;
-    for experts: the values, their routing weights, captured….
+    for experts: the values, their routing weights, captured…; for gradient: the same as in the body.
     Its results are the last values of the states (halting: the mixture of the halted state); for scan the last values
     of the carried states, then the emitted sequence. Those of apply are the block's."""
 
@@ -237,6 +250,8 @@ def loop_layout(node: Node) -> LoopLayout:
             return LoopLayout(carried, 1, inner, 1 + carried, inner + carried)
         case Experts():
             return LoopLayout(0, 2, 1, 2, 1)
+        case Gradient():
+            return LoopLayout(0, 1, 1, 1, 1)
         case Halting(mixture=True):
             return LoopLayout(states, 0, 0, states, states + 1)
     return LoopLayout(states, 0, 0, states, states)
@@ -255,6 +270,12 @@ def step_loops(region: Region) -> Iterator[Node]:
         else:
             for body in node.regions:
                 yield from step_loops(body)
+
+
+def is_loss_of(loss: Type, value: Type) -> bool:
+    """Whether a value can be differentiated by: a loss has one number for each sample, or for each position of it."""
+    of_positions = [Type("seq", (length, Dim.of(1))) for length in value.lengths[:1]]
+    return value.name in FEATURED and loss in (ONE_NUMBER, *of_positions)
 
 
 def is_idle(node: Node) -> bool:

@@ -17,8 +17,9 @@ def rename(ids: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
 
 def rename_inputs(node: Node, names: Mapping[str, str]) -> Node:
     """Returns the node with renamed inputs."""
-    inputs = rename(node.inputs, names)
-    return node if inputs == node.inputs else replace(node, inputs=inputs)
+    if names.keys().isdisjoint(node.inputs):
+        return node
+    return replace(node, inputs=rename(node.inputs, names))
 
 
 def expanded(region: Region, expand: Callable[[Node], Expansion | None]) -> Region:
@@ -55,4 +56,6 @@ def _applied(node: Node) -> Expansion | None:
     # The node that makes the only result takes over the user's name for it.
     user_names = {results[0]: node.name} if len(results) == 1 else {}
     moved = [rename_inputs(body_node, inner) for body_node in body.nodes]
-    return [replace(own, name=own.name or user_names.get(own.id, "")) for own in moved], results
+    return [
+        replace(own, name=user_names[own.id]) if own.id in user_names and not own.name else own for own in moved
+    ], results

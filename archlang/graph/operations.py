@@ -149,10 +149,17 @@ class Experts:
     path: str
 
 
-Loop = Repeat | Stack | Halting | Scan | Experts
+@dataclass(frozen=True)
+class Gradient:
+    """Returns the gradient of the result of its body, a loss, with respect to the first input. Regions: (body,)."""
+
+    mnemonic: ClassVar = "gradient"
+
+
+Loop = Repeat | Stack | Halting | Scan | Experts | Gradient
 OwnWeights = Stack | Experts
 """The loops whose steps have weights of their own, at a path."""
-SharedLoop = Repeat | Halting | Scan
+SharedLoop = Repeat | Halting | Scan | Gradient
 """The loops whose steps share their weights."""
 Operation = Call | Product | Apply | Arithmetic | Literal | Loss | Part | Loop
 

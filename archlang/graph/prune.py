@@ -9,7 +9,7 @@ from itertools import compress
 
 from archlang.graph.graph import Graph, Instance, Node, Region, is_idle, loop_layout
 from archlang.graph.inline import Expansion, expanded, inline, rename, rename_inputs
-from archlang.graph.operations import Experts, Halting, Loop, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.operations import Experts, Gradient, Halting, Loop, Loss, Part, Repeat, Scan, Stack
 from archlang.types.statics import instances_in
 
 
@@ -34,18 +34,18 @@ def remove_idle(graph: Graph) -> Graph:
 
 def remove_dead(graph: Graph) -> Graph:
     """Returns the graph with only the values and instances that its results need."""
-    region = _prune(graph.region)
+    region = _needed_part(graph.region)
     paths = _needed_paths(region, graph.instances)
     instances = {path: instance for path, instance in graph.instances.items() if path in paths}
     return Graph(graph.name, region, instances, word=graph.word)
 
 
-def _prune(region: Region) -> Region:
-    """Returns the region with only the nodes that its results need, and all of its inputs."""
+def _needed_part(region: Region) -> Region:
     needed = set(region.results)
     parts: dict[str, set[int]] = {}  # the needed results of nodes with several
     reversed_nodes: list[Node] = []
     remaining: dict[str, list[int]] = {}  # the results that a shrunken loop still has
+    # Backwards, each node comes after all that read it.
     for node in reversed(region.nodes):
         if isinstance(node.operation, Part):
             if node.id in needed:
@@ -89,11 +89,12 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
     layout, body = loop_layout(loop), loop.regions[0]
     emits = layout.states in used
     live = {index for index in used if index < layout.states}
+    # The halting block reads this state in every step, also if nothing else does.
     if isinstance(operation, Halting):
         live.add(operation.state)
     while True:  # a live state may read another state, which makes that live
         results = [index for index in range(len(body.results)) if index in live or (emits and index == layout.states)]
-        pruned = _prune(replace(body, results=tuple(body.results[index] for index in results)))
+        pruned = _needed_part(replace(body, results=tuple(body.results[index] for index in results)))
         read = {*pruned.results, *(source for node in pruned.nodes for source in node.inputs)}
         read_states = {index for index in range(layout.states) if body.inputs[layout.inner + index].id in read}
         if read_states <= live:
@@ -111,6 +112,8 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
             outside, inside = [True, *states, *captured], [*[True] * layout.inner, *states, *captured]
         case Experts():
             outside, inside = [True, True, *captured], [True, *captured]
+        case Gradient():
+            outside, inside = [True, *captured], [True, *captured]
         case Halting(state=halted):
             operation = replace(operation, state=sorted(live).index(halted), mixture=any(mixture), emits=emits)
     shrunken = replace(
@@ -124,7 +127,7 @@ def _shrink(loop: Node, operation: Loop, used: set[int]) -> tuple[Node, list[int
 
 
 def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
-    """Gives parts of shrunken loops their new indices. A part of a node with one result becomes that node."""
+    """Gives parts of shrunken loops their new indices."""
     nodes: list[Node] = []
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -133,7 +136,7 @@ def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
         places[node.id] = len(nodes)
         if isinstance(node.operation, Part) and (results := remaining.get(node.inputs[0])) is not None:
             loop = nodes[places[node.inputs[0]]]
-            if len(results) == 1:
+            if len(results) == 1:  # the loop itself is this value now
                 names[node.id] = loop.id
                 nodes[places[loop.id]] = replace(loop, name=loop.name or node.name)
                 continue
@@ -143,7 +146,6 @@ def _renumber(region: Region, remaining: Mapping[str, list[int]]) -> Region:
 
 
 def _needed_paths(region: Region, instances: Mapping[str, Instance]) -> set[str]:
-    """Returns the paths of the instances that nodes use, and of those in the statics of these."""
     needed = {node.instance for node in region.walk() if node.instance is not None}
     pending = list(needed)
     while pending:

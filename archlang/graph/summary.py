@@ -12,7 +12,18 @@ from math import prod
 from archlang.graph.facts import POSITIONS
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
-from archlang.graph.operations import Apply, Arithmetic, Call, Experts, Halting, OwnWeights, Repeat, Scan, step_limit
+from archlang.graph.operations import (
+    Apply,
+    Arithmetic,
+    Call,
+    Experts,
+    Gradient,
+    Halting,
+    OwnWeights,
+    Repeat,
+    Scan,
+    step_limit,
+)
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
 
@@ -172,6 +183,9 @@ class _Counter:
             inner = self.region(body, lengths)
             self.executions = before
             gradient_steps = getattr(node.operation, "truncated", None)
+            if isinstance(node.operation, Gradient):
+                # Forward and backward, whose operations training keeps too.
+                return cost + replace(inner, flops=3 * inner.flops, activations=3 * inner.activations)
             # The other steps keep nothing until backward.
             activations = inner.activations * (times if gradient_steps is None else min(times, gradient_steps))
             return cost + replace(inner.times(times), activations=activations)
@@ -185,7 +199,7 @@ class _Counter:
         parts = -(-positions // size)
         if name:
             lengths |= dict.fromkeys(chunk_count(Dim.of(name)).names, parts)
-        found = _found(node, inputs, lengths, size)
+        found = _lengths_of_part(node, inputs, lengths, size)
         # Each part alone, unless they are many or cost the same.
         group = max(1, -(-full // (self.evaluations if found else 1)))
         starts = range(0, full, group) or (0,)
@@ -253,7 +267,9 @@ class _Counter:
         )
 
 
-def _found(scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int) -> Mapping[str, Callable[[int], int]]:
+def _lengths_of_part(
+    scan: Node, inputs: list[Type], lengths: Mapping[str, int], size: int
+) -> Mapping[str, Callable[[int], int]]:
     """Returns the lengths that a part of a scan finds: those of growing states, and of the positions before it. Each is
     a function of the number of parts before, which have `size` positions."""
     assert isinstance(scan.operation, Scan)

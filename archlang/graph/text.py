@@ -43,6 +43,7 @@ _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses w
         operations.Halting,
         operations.Scan,
         operations.Experts,
+        operations.Gradient,
     )
 } | {"charge": operations.Loss}  # graphs of earlier versions
 
@@ -124,7 +125,6 @@ def _node(node: Node, indent: str) -> Iterator[str]:
 
 
 def _attributes_of(operation: operations.Operation) -> dict[str, StaticValue]:
-    """The facts of an operation by their names in the text."""
     match operation:
         case operations.Arithmetic():
             return {}

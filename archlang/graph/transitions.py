@@ -14,7 +14,19 @@ from math import exp, inf, log, prod
 from archlang.graph.facts import Act
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
-from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.operations import (
+    Arithmetic,
+    Call,
+    Experts,
+    Gradient,
+    Halting,
+    Literal,
+    Loss,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+)
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
 
@@ -105,7 +117,7 @@ class _Factor:
 
 
 @dataclass(frozen=True, eq=False)
-class _Form:
+class _StateValue:
     """A value that depends on states, and what else is added to it does not matter here.
 
     kind:
@@ -119,20 +131,20 @@ class _Form:
     kind: str
     states: frozenset[int]
     chain: tuple[_Factor, ...] = ()
-    base: _Form | None = None
+    base: _StateValue | None = None
     by: _Known = _ANY
     column: _Known = _ANY
     low: float = 1
     high: float = 1
 
 
-_Value = _Known | _Form
+_Value = _Known | _StateValue
 
 
 def transitions(graph: Graph) -> Sequence[Transition]:
     """Returns the transitions of all states that scans and blocks carry from position to position, in their order."""
     graph = normalize(graph)
-    analysis = _Analysis(graph)
+    analysis = _TransitionAnalysis(graph)
     analysis.region(graph.region, {value.id: _Known() for value in graph.region.inputs})
     return [each for node in graph.region.walk() for each in analysis.moves.get(node.id, ())]
 
@@ -142,16 +154,16 @@ def _product(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, flo
     return min(ends), max(ends)
 
 
-def _is_rank(form: _Form) -> bool:
+def _is_rank(form: _StateValue) -> bool:
     return form.kind == "chained" and bool(form.chain) and all(factor.kind == "added" for factor in form.chain)
 
 
-def _ranks(form: _Form) -> tuple[_Factor, ...]:
+def _ranks(form: _StateValue) -> tuple[_Factor, ...]:
     """The products of a column and a row that a form adds."""
     return (_Factor("added"),) if form.kind == "low" else form.chain
 
 
-class _Analysis:
+class _TransitionAnalysis:
     def __init__(self, graph: Graph) -> None:
         self._instances = graph.instances
         self.moves: dict[str, Sequence[Transition]] = {}
@@ -186,6 +198,9 @@ class _Analysis:
                 self._scan(node, arguments)
             case Repeat() | Stack() | Halting() | Experts():
                 return self._loop(node, arguments)
+            case Gradient():
+                self._loop(node, arguments)
+                return [_other(arguments)]
             case Loss():
                 return []
         return [_other(arguments, "unknown") for _ in node.types]
@@ -196,7 +211,7 @@ class _Analysis:
         captured = {value.id: given for value, given in zip(inner, outer, strict=True)}
         before = [value.id for value in body.inputs[: layout.inner_captured]]
         results = arguments[: layout.states]
-        is_open = any(isinstance(value, _Form) for value in arguments)
+        is_open = any(isinstance(value, _StateValue) for value in arguments)
         if is_open and isinstance(node.operation, Repeat | Stack) and count <= _MOST_STEPS:
             for _ in range(count):
                 if isinstance(node.operation, Stack):
@@ -212,7 +227,7 @@ class _Analysis:
         (body,), layout, growing = node.regions, loop_layout(node), growths(node)
         inputs: dict[str, _Value] = {value.id: _Known() for value in body.inputs}
         # The numbers of a position are those of the sequence. What depends on states of a scan around may be any.
-        known = [_Known() if isinstance(value, _Form) else value for value in arguments]
+        known = [_Known() if isinstance(value, _StateValue) else value for value in arguments]
         inputs[body.inputs[0].id] = known[0]
         captured = body.inputs[layout.inner_captured :]
         inputs |= {value.id: given for value, given in zip(captured, known[layout.outer_captured :], strict=True)}
@@ -220,17 +235,17 @@ class _Analysis:
         nodes = {inner.id: inner for inner in body.nodes}
         solved: dict[int, Transition] = {}
         while len(solved) < len(states):
-            own = {s.id: _Form("chained", frozenset([i])) for i, s in enumerate(states) if i not in solved}
+            own = {s.id: _StateValue("chained", frozenset([i])) for i, s in enumerate(states) if i not in solved}
             results = self.region(body, {**inputs, **own})
             rest = {index: results[index] for index in range(len(states)) if index not in solved}
             alone = {i: v for i, v in rest.items() if isinstance(v, _Known) or v.states == {i}}
-            kinds = {value.kind for value in rest.values() if isinstance(value, _Form)}
+            kinds = {value.kind for value in rest.values() if isinstance(value, _StateValue)}
             joined = "unknown" if "unknown" in kinds else "non-linear" if "other" in kinds else "matrix"
             for index, value in (alone or rest).items():
                 # States that move each other are one state, which a matrix moves.
                 moves = _transition(value) if alone else Transition(joined)
                 # Nothing but positions are appended, which depend on no state.
-                appends = isinstance(value, _Form) and [factor.fixed for factor in value.chain] == [True]
+                appends = isinstance(value, _StateValue) and [factor.fixed for factor in value.chain] == [True]
                 if index in growing and appends and states[index].id in nodes[body.results[index]].inputs:
                     moves = Transition("grows", 1, 1, is_real=True)
                 kind = states[index].type
@@ -248,10 +263,10 @@ class _Analysis:
             right = _scaled(right, _Known(-1, -1, True), False)
         if operation in (Arithmetic.ADD, Arithmetic.SUBTRACT):
             return _sum(left, right)
-        if isinstance(right, _Form) and (isinstance(left, _Form) or operation is Arithmetic.DIVIDE):
+        if isinstance(right, _StateValue) and (isinstance(left, _StateValue) or operation is Arithmetic.DIVIDE):
             return _other(arguments)
         first, second = (types[source] for source in node.inputs)
-        if isinstance(right, _Form):
+        if isinstance(right, _StateValue):
             left, right, first, second = right, left, second, first
         assert isinstance(right, _Known)
         if operation is Arithmetic.DIVIDE:
@@ -260,7 +275,7 @@ class _Analysis:
                 low, high = 1 / right.high, 1 / right.low
             right = _Known(low, high, right.fixed)
         product = _scaled(left, right, bool(second.lengths))
-        if isinstance(product, _Form):
+        if isinstance(product, _StateValue):
             return product
         assert isinstance(left, _Known)
         unit, factor = (first, second) if left.unit is not None else (second, first)
@@ -270,24 +285,26 @@ class _Analysis:
 
     def _call(self, node: Node, acts: Sequence[Act], arguments: Sequence[_Value], types: Mapping[str, Type]) -> _Value:
         by_word = {act.word: act for act in acts}
-        if moves := _of_acts(acts, [_ANY if isinstance(value, _Form) else value for value in arguments]):
+        if moves := _transition_by_acts(
+            acts, [_ANY if isinstance(value, _StateValue) else value for value in arguments]
+        ):
             self.moves[node.id] = [replace(moves, node=node.id)]
         known = [value for value in arguments if isinstance(value, _Known)]
         if len(known) == len(arguments):
-            return _of_known(node, by_word, known, types)
+            return _known_result(node, by_word, known, types)
         if moves is not None or by_word.keys().isdisjoint(_LINEAR):
             return _other(arguments, "other" if moves is None else "unknown")
-        forms = [value for value in arguments if isinstance(value, _Form)]
+        forms = [value for value in arguments if isinstance(value, _StateValue)]
         form = forms[0]
         if "sums" in by_word and form.kind in ("chained", "scaled"):
             base, by = (form.base, form.by) if form.kind == "scaled" else (form, _ANY)
-            return _Form("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
+            return _StateValue("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
         if any(each.kind in _OPAQUE for each in forms) or ("bilinear" in by_word and len(forms) > 1):
             return _other(arguments)
         choice = "bilinear" in by_word and all(value.choice for value in known)
         fixed = "bilinear" not in by_word or all(value.fixed for value in known)
         matrix = _Factor("matrix", fixed=fixed and len(forms) == 1, choice=choice)
-        return _Form("chained", frozenset[int]().union(*(each.states for each in forms)), (*form.chain, matrix))
+        return _StateValue("chained", frozenset[int]().union(*(each.states for each in forms)), (*form.chain, matrix))
 
 
 def _is_matrix(kind: Type) -> bool:
@@ -296,9 +313,9 @@ def _is_matrix(kind: Type) -> bool:
 
 def _other(arguments: Sequence[_Value], kind: str = "other") -> _Value:
     """Returns what is known of a value that depends on others in any way."""
-    forms = [value for value in arguments if isinstance(value, _Form)]
+    forms = [value for value in arguments if isinstance(value, _StateValue)]
     kind = "unknown" if any(form.kind == "unknown" for form in forms) else kind
-    return _Form(kind, frozenset[int]().union(*(form.states for form in forms))) if forms else _Known()
+    return _StateValue(kind, frozenset[int]().union(*(form.states for form in forms))) if forms else _Known()
 
 
 def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
@@ -311,7 +328,7 @@ def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
         return _Known(low, high, value.fixed and by.fixed, unit, with_unit.groups, least, most)
     if value.kind in ("chained", "scaled"):
         factor = _Factor("diagonal", by.low, by.high, by.fixed)
-        return _Form("scaled", value.states, (*value.chain, factor), value, by)
+        return _StateValue("scaled", value.states, (*value.chain, factor), value, by)
     if value.kind == "read" and is_column:
         low, high = _product((value.low, value.high), (by.least, by.most))
         return replace(value, kind="low", column=by, low=low, high=high)
@@ -324,7 +341,7 @@ def _sum(left: _Value, right: _Value) -> _Value:
         return _Known(left.low + right.low, left.high + right.high, left.fixed and right.fixed)
     if isinstance(left, _Known) or isinstance(right, _Known):
         form = right if isinstance(left, _Known) else left
-        assert isinstance(form, _Form)
+        assert isinstance(form, _StateValue)
         return replace(form, kind="chained") if form.kind == "scaled" else replace(form)
     if _OPAQUE & {left.kind, right.kind}:
         return _other([left, right])
@@ -336,18 +353,18 @@ def _sum(left: _Value, right: _Value) -> _Value:
         if is_own:
             key = None if added.by.fixed else added.by.unit
             reflection = _Factor("reflection", 1 + added.low, 1 + added.high, key=key)
-            return _Form("chained", states, (*product.chain, reflection))
+            return _StateValue("chained", states, (*product.chain, reflection))
         if added.kind == "low" or _is_rank(added):
-            return _Form("chained", states, (*product.chain, *_ranks(added)))
+            return _StateValue("chained", states, (*product.chain, *_ranks(added)))
     if len(states) == 1 and all(each.kind == "low" or _is_rank(each) for each in (left, right)):
-        return _Form("chained", states, (*_ranks(left), *_ranks(right)))
+        return _StateValue("chained", states, (*_ranks(left), *_ranks(right)))
     chain = (*left.chain, *right.chain)
     if len(states) == 1 and all(factor.kind == "diagonal" for factor in chain):
         ranges = [_range(form.chain) for form in (left, right)]
         low, high = (ranges[0][end] + ranges[1][end] for end in (0, 1))
         total = _Factor("diagonal", low, high, all(f.fixed for f in chain))
-        return _Form("chained", states, (total,))
-    return _Form("chained", states, (_Factor("matrix", fixed=len(states) == 1 and all(f.fixed for f in chain)),))
+        return _StateValue("chained", states, (total,))
+    return _StateValue("chained", states, (_Factor("matrix", fixed=len(states) == 1 and all(f.fixed for f in chain)),))
 
 
 def _range(chain: Sequence[_Factor]) -> tuple[float, float]:
@@ -361,8 +378,9 @@ def _exponential(number: float) -> float:
     return inf if number > 700 else exp(number)
 
 
-def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]) -> _Known:
-    """Returns what is known of the result of a block whose arguments depend on no state."""
+def _known_result(
+    node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]
+) -> _Known:
     fixed = all(value.fixed for value in arguments)
     value = arguments[0] if arguments else _Known(fixed=True)
     low, high = min([0.0, *(v.low for v in arguments)]), max([0.0, *(v.high for v in arguments)])
@@ -409,8 +427,7 @@ def _of_known(node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], 
     return _Known(low, high, fixed, choice="choice" in acts)
 
 
-def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | None:
-    """Returns the transition of a block that carries a state itself."""
+def _transition_by_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | None:
     chain: list[_Factor] = []
     for act in acts:
         values = [arguments[index] for index in act.inputs]
@@ -432,11 +449,10 @@ def _of_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Transition | N
                 return Transition("non-linear", layers=int(act.numbers[0]) if act.numbers else 1)
             case "pushes":
                 return Transition("stack")
-    return _transition(_Form("chained", frozenset([0]), tuple(chain))) if chain else None
+    return _transition(_StateValue("chained", frozenset([0]), tuple(chain))) if chain else None
 
 
 def _transition(value: _Value) -> Transition:
-    """Returns the transition that a state's next value says."""
     if isinstance(value, _Known):
         return Transition("none", 0, 0, is_real=True, fixed=True)
     if value.kind not in ("chained", "scaled"):

@@ -12,6 +12,7 @@ from archlang.graph.graph import (
     Instance,
     Node,
     Region,
+    is_loss_of,
     loop_layout,
     scope_of,
     scopes_around,
@@ -203,8 +204,13 @@ class _Verification:
                 self._experts(node, types, inside)
                 results = tuple(inside[:1])
                 scope = self._stack(where, path, count, scope)
+            case operations.Gradient():
+                carried = 0
+                _require(inside == list(types), f"{where} gives {_show(types)} to a body of {_show(inside)}")
+                _require(node.types == tuple(types[:1]), f"{where} by {_show(types[:1])} is {_show(node.types)}")
+                self._require_no_costs(node)
             case operations.Scan(carried=carried, emits=emits):
-                growing = self._scan(node, node.operation, types, inside)
+                growing = self._growing_states(node, node.operation, types, inside)
                 results = (*node.types[:carried], *(inside[:1] if emits else []))
         self._region(body, scope)
         types_in_body = body.types()
@@ -219,6 +225,8 @@ class _Verification:
         )
         if isinstance(node.operation, operations.Scan) and node.operation.emits:
             self._emission(node, actual[-1], inside[0], types[0])
+        if isinstance(node.operation, operations.Gradient):
+            _require(is_loss_of(actual[0], node.type), f"{where} by {node.type} is that of {actual[0]}")
         if isinstance(node.operation, operations.Experts):
             expected = Type(types[0].name, (*types[0].dims[:-1], *actual[0].dims))
             _require(node.type == expected and actual[0].name == "vec", f"{where} emits {actual[0]} and is {node.type}")
@@ -242,8 +250,9 @@ class _Verification:
             inside = [*inside[:count], *inside[count + 1 :]]
         self._states(where, node.types[:count], inputs, inside)
 
-    def _scan(self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]) -> Sequence[int]:
-        """Returns the indices of the states that grow, which have a length of their own in the body."""
+    def _growing_states(
+        self, node: Node, scan: operations.Scan, inputs: Sequence[Type], inside: Sequence[Type]
+    ) -> Sequence[int]:
         where, carried = _where(node), scan.carried
         _require(scan.truncated is None or scan.truncated > 0, f"{where} cuts after {scan.truncated} parts")
         _require(bool(inputs) and inputs[0].name in _PARTS, f"{where} does not walk a sequence or chunks")
@@ -309,9 +318,12 @@ class _Verification:
         _require(fits, f"{where} weighs {values} by {weights}")
         part = Type("vec", values.dims[-1:])
         _require(list(inside) == [part, *inputs[2:]], f"{where} of {_show(inputs)} has a body of {_show(inside)}")
+        self._require_no_costs(node)
+
+    def _require_no_costs(self, node: Node) -> None:
         inner = (inner.operation for inner in node.regions[0].walk())
         _require(not any(isinstance(operation, operations.Loss | operations.Halting) for operation in inner),
-                 f"{where} has an auxiliary loss or a halting loop in it")  # fmt: skip
+                 f"{_where(node)} has an auxiliary loss or a halting loop in it")  # fmt: skip
 
     def _emission(self, node: Node, emitted: Type, part: Type, parts: Type) -> None:
         fits = emitted.name == part.name and emitted.lengths == part.lengths and emitted.feature is not None

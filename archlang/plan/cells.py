@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from archlang.errors import Report
+from archlang.errors.effort import Memo
 from archlang.errors.source import on_command_line
 from archlang.plan import mistakes
 from archlang.plan.measures import is_group
@@ -32,7 +33,8 @@ class CellPlanner:
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
     only: Sequence[str] = ()
-    _planners: dict[int, Planner] = field(default_factory=dict, init=False, repr=False)  # by the ids of the recipes
+    # By the ids of the recipes, and whether their paths are checked.
+    _planners: Memo[Planner] = field(default_factory=lambda: Memo(keeps_all=True), init=False, repr=False)
     _of_used_files: dict[int, "CellPlanner"] = field(default_factory=dict, init=False, repr=False)
     _plans: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Plan, ...]] = field(
         default_factory=dict, init=False, repr=False
@@ -125,15 +127,26 @@ class CellPlanner:
             path = self.file.program.source.path
             self.report(mistakes.unknown_recipe(on_command_line(name), name, self.file.recipes, path))
             return None
-        if id(recipe) not in self._planners:
-            self.new_planner(recipe).check_paths()
-        return self._planners[id(recipe)]
+        return self.checked_planner(recipe)
+
+    def checked_planner(self, recipe: Recipe) -> Planner:
+        """The planner of a recipe of the file, whose paths are checked."""
+
+        def checked() -> Planner:
+            planner = self.new_planner(recipe)
+            planner.check_paths()
+            return planner
+
+        return self._planners.get((id(recipe), True), checked)
 
     def new_planner(self, recipe: Recipe) -> Planner:
-        """Returns a planner of a recipe of the file, whose paths are not checked yet."""
-        joined = joined_recipe(recipe, self.file, self.report)
-        planner = self._planners[id(recipe)] = Planner(joined, self.overrides, self.plugins, self.model_graphs)
-        return planner
+        """The planner of a recipe of the file, whose paths need not be checked."""
+
+        def planner() -> Planner:
+            joined = joined_recipe(recipe, self.file, self.report)
+            return Planner(joined, self.overrides, self.plugins, self.model_graphs)
+
+        return self._planners.get((id(recipe), False), planner)
 
     def _plans_of_each_seed(self, recipe: str, at: Sequence[Setting]) -> tuple[Plan, ...]:
         key = recipe, settings_text(at)

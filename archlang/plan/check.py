@@ -1,19 +1,18 @@
 """All mistakes of a file: of each block and model on its own, and of the points of its recipes and tables; and
 the edits of those whose correction is safe."""
 
-import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from archlang.elaborate.context import IN_CALL, Observe
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report, Source, Span
 from archlang.errors.edits import apply_edits
-from archlang.errors.effort import Memo, TooMuchWork, limited, spend
+from archlang.errors.effort import TooMuchWork, known, limited
 from archlang.errors.log import DiagnosticLog
 from archlang.plan.cells import CellPlanner
 from archlang.plan.recipe import is_complete_optimizer
@@ -22,7 +21,7 @@ from archlang.plan.statics import model_sizes
 from archlang.plan.written_table import WrittenTable, averages
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
-from archlang.resolve.resolve import Declaration, Loader, ResolvedFile
+from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
 from archlang.resolve.unused import unbound_names, unused_names, unused_uses
 from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
 
@@ -45,14 +44,11 @@ _INDEPENDENT = frozenset({"E0201", "E0202", "E0204", "E0205", "E0306", "E0602", 
 # What a recipe and a table take from others.
 _OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
 
-Item = Definition | Extern | Recipe | Table
-Check = Callable[[], object]
-
 
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file, by place. The file may name files of its own folder and below, and of the
     folders of `allow`."""
-    loader = Loader(allow)
+    loader = ProgramLoader(allow)
     try:
         resolved = loader.load(path)
     except ProgramError as error:
@@ -65,11 +61,11 @@ def check_text(
 ) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a program given as text; `use "./…"` looks beside `path`. `unsaved` are the texts of
     files that an editor has changed, by their real paths; `allow` is as for `check`."""
-    loader = Loader(allow, unsaved)
+    loader = ProgramLoader(allow, unsaved)
     return check_loaded(loader, loader.load_source(Source(path, text)))
 
 
-def check_loaded(loader: Loader, resolved: ResolvedFile) -> tuple[Diagnostic, ...]:
+def check_loaded(loader: ProgramLoader, resolved: ResolvedFile) -> tuple[Diagnostic, ...]:
     """Returns every mistake of a file that a loader has loaded."""
     return tuple(loader.with_uses(_check(resolved, loader.diagnostics)))
 
@@ -92,6 +88,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
     ]
     signatures = [item.signature.span for item in resolved.program.items if isinstance(item, Definition | Extern)]
+    # With two definitions of a name, any later mistake may be about the wrong one.
     is_ambiguous = any(
         each.code == "E0204" or (each.code == "E0205" and any(span.contains(each.span) for span in signatures))
         for each in mistakes
@@ -183,56 +180,71 @@ def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic],
 
 def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     """Runs the checks of a file within its step budgets: first each item, then the points of recipes and tables."""
-    points: list[Check] = []
-    current: Item | None = None
+    points = list[_Check]()
+    current: _Check | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for item, step in _checks(resolved, report, points):
-                current = item
-                step()
+            for check in _checks(resolved, report):
+                current = check
+                points += [check._replace(check=of_points) for of_points in check.run()]
     except TooMuchWork:
         assert current is not None, "an empty program takes no work"
-        report(too_much_work(current.name_span, current.name, MOST_STEPS))
+        report(too_much_work(current.item.name_span, current.item.name, MOST_STEPS))
         return
     report.begin_points()
     left = MOST_STEPS_WITH_POINTS - budget.spent
-    for index, check_points in enumerate(points):
+    for index, check in enumerate(points):
         # Steps that one recipe does not need are shared by the others.
         with limited(left // (len(points) - index)) as budget:
-            check_points()
+            check.run()
         left -= min(budget.spent, budget.steps)
 
 
-def _checks(resolved: ResolvedFile, report: DiagnosticLog, points: list[Check]) -> Iterator[tuple[Item, Check]]:
-    """Yields each item with its check, in order; adds the checks of further points to `points`. Ends early after
-    mistakes from which others would follow."""
+class _Check(NamedTuple):
+    """A check of an item. It returns the checks of the item's further points, if it has any."""
+
+    item: Item
+    file: ResolvedFile
+    check: Callable[..., object]
+    arguments: tuple[object, ...]
+
+    def run(self) -> Sequence[Callable[..., object]]:
+        """Runs the check, if its content is not known to have no mistakes."""
+        content = self.file.content_of(self.item)
+        of_points = known(content and (self.check.__name__, content), lambda: self.check(*self.arguments))
+        return of_points if isinstance(of_points, tuple) else ()
+
+
+def _checks(resolved: ResolvedFile, report: DiagnosticLog) -> Iterator[_Check]:
+    """Yields the checks of each item, in order. Ends early after mistakes from which others would follow."""
     own = _own_declarations(resolved)
     for declaration in (*own, *resolved.used.values()):
-        yield declaration.item, partial(check_signature, declaration, report)
+        yield _Check(declaration.item, declaration.file, check_signature, (declaration, report))
     if report.has("E0425"):
         return  # a size with two meanings
     for declaration in own:
         if isinstance(declaration.item, Definition):
-            yield declaration.item, partial(_check_body, declaration, report)
+            yield _Check(declaration.item, resolved, _check_body, (declaration, report))
         if report.has("E0421"):
             return  # a block that is too large makes every model with it too large
+    # What follows checks blocks again, with the sizes of recipes: their mistakes are not repeated.
     report.settle()
     items = resolved.program.all_items
-    for task in items:
-        if isinstance(task, Extern) and task.word == "task":
-            yield task, partial(check_signature, Declaration(task, resolved), report)
+    for item in items:
+        if isinstance(item, Extern) and item.word == "task":
+            yield _Check(item, resolved, check_signature, (Declaration(item, resolved), report))
     for item in items:
         if isinstance(item, Extern) and item.word == "optimizer":
-            yield item, partial(_check_optimizer, item, resolved, report)
+            yield _Check(item, resolved, _check_optimizer, (item, resolved, report))
         elif isinstance(item, Extern) and item.word == "settings":
-            yield item, partial(_refuse_training_settings, item, report)
+            yield _Check(item, resolved, _refuse_training_settings, (item, report))
     cells = CellPlanner(resolved, report)
-    for recipe in [item for item in items if isinstance(item, Recipe)]:
-        yield recipe, partial(_check_recipe, recipe, cells, points)
-    for table in [item for item in items if isinstance(item, Table)]:
-        written = WrittenTable(cells, table)
-        yield table, written.check
-        points.append(written.check_cells)
+    for item in items:
+        if isinstance(item, Recipe):
+            yield _Check(item, resolved, _check_recipe, (item, cells))
+    for item in items:
+        if isinstance(item, Table):
+            yield _Check(item, resolved, _check_table, (item, cells))
 
 
 def elaborate_alone(declaration: Declaration, report: Report, observe: Observe | None = None) -> None:
@@ -240,12 +252,6 @@ def elaborate_alone(declaration: Declaration, report: Report, observe: Observe |
     `elaborate`."""
     ambient = model_sizes({}) if declaration.item.word == "model" else {}
     elaborate(declaration, {}, ambient, declaration.span, report, generic=True, observe=observe)
-
-
-# The steps of the checks of bodies without mistakes: after a change, an editor checks few bodies again.
-_sound_bodies = Memo[int]()
-# The most blocks of a file that a body may name, directly or not, so that its steps are kept.
-_MOST_NAMED = 200
 
 
 def _check_body(declaration: Declaration, report: Report) -> None:
@@ -256,45 +262,14 @@ def _check_body(declaration: Declaration, report: Report) -> None:
         found.append(diagnostic)
         report(diagnostic)
 
-    def steps() -> int:
-        with limited(MOST_STEPS) as budget:
-            elaborate_alone(declaration, note)
-            places = {each.span for each in found}
-            for mistake in unbound_names(item, declaration.file):
-                if mistake.span not in places:  # in a branch that the defaults of statics exclude
-                    note(mistake)
-            if not any(each.is_error for each in found):  # else a misspelt name may be meant
-                for warning in unused_names(item):
-                    note(warning)
-        return budget.spent
-
-    key = _texts_of_body(declaration)
-    # A known body takes its steps again, so that the limit does not depend on what is known.
-    spend(steps() if key is None else _sound_bodies.get(key, steps, lambda _: not found))
-
-
-def _texts_of_body(declaration: Declaration) -> Hashable:
-    """Returns what the check of a body depends on: its text, those of the blocks of its file that it may name, and
-    those that `use` lines bring in; None if one of them cannot be read as a whole."""
-    file, text = declaration.file, declaration.item.span.text
-    named: dict[str, Definition | Extern] = {}
-    pending = [text]
-    while pending:
-        for name in _words_of(pending.pop()) & file.own.keys() - named.keys():
-            named[name] = file.own[name].item
-            pending.append(named[name].span.text)
-        if len(named) > _MOST_NAMED:
-            return None
-    if not all(item.is_whole for item in (declaration.item, *named.values())):
-        return None
-    uses = tuple(use.span.text for use, _ in file.uses)
-    used = tuple(source.text for source in file.sources[1:])
-    return file.program.source.path, text, frozenset(item.span.text for item in named.values()), uses, used
-
-
-@lru_cache(maxsize=10_000)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text))
+    elaborate_alone(declaration, note)
+    places = {each.span for each in found}
+    for mistake in unbound_names(item, declaration.file):
+        if mistake.span not in places:  # in a branch that the defaults of statics exclude
+            note(mistake)
+    if not any(each.is_error for each in found):  # else a misspelt name may be meant
+        for warning in unused_names(item):
+            note(warning)
 
 
 def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
@@ -319,17 +294,32 @@ def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
 
 
 def _is_shipped(item: Extern) -> bool:
-    return Path(item.span.source.path).is_relative_to(library.PACKAGE)
+    return library.has(item.span.source.path)
 
 
-def _check_recipe(recipe: Recipe, cells: CellPlanner, points: list[Check]) -> None:
-    planner = cells.new_planner(recipe)
+def _check_recipe(recipe: Recipe, cells: CellPlanner) -> tuple[Callable[..., object], ...]:
+    planner = cells.checked_planner(recipe)
     planner.check()
     check_search(planner)
-    if planner.recipe.parts.vary:
-        points.append(planner.check_points)
-    if planner.recipe.parts.search:
-        points.append(partial(check_search_points, planner))
+    of_points = ((_check_points, planner.recipe.parts.vary), (_check_search_points, planner.recipe.parts.search))
+    return tuple(check for check, lines in of_points if lines)
+
+
+def _check_points(recipe: Recipe, cells: CellPlanner) -> None:
+    cells.checked_planner(recipe).check_points()
+
+
+def _check_search_points(recipe: Recipe, cells: CellPlanner) -> None:
+    check_search_points(cells.checked_planner(recipe))
+
+
+def _check_table(table: Table, cells: CellPlanner) -> tuple[Callable[..., object], ...]:
+    WrittenTable(cells, table).check()
+    return (_check_cells,)
+
+
+def _check_cells(table: Table, cells: CellPlanner) -> None:
+    WrittenTable(cells, table).check_cells()
 
 
 # A correction can uncover the next mistake, as a syntax error hides an unknown name behind it.
@@ -337,7 +327,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Correction:
+class CorrectedText:
     """A corrected text, the mistakes that were corrected, and those that are left, at their places in the text."""
 
     text: str
@@ -347,7 +337,7 @@ class Correction:
 
 def correct(
     text: str, path: str, allow: Iterable[str | Path] = (), unsaved: Mapping[str, str] = MappingProxyType({})
-) -> Correction:
+) -> CorrectedText:
     """Returns a program's text with the edits of its mistakes that are safe. Other files are not corrected.
 
     `allow` and `unsaved` are as for `check_text`."""
@@ -361,7 +351,7 @@ def correct(
         corrected += safe
         text = apply_edits(text, [edit for diagnostic in safe for edit in diagnostic.edits])
         left = check_text(text, path, unsaved, allow)
-    return Correction(text, tuple(corrected), left)
+    return CorrectedText(text, tuple(corrected), left)
 
 
 def is_safe_in(diagnostic: Diagnostic, path: str) -> bool:

@@ -22,7 +22,7 @@ from archlang.plan.search import SearchPlan, plan_spaces
 from archlang.plan.statics import bind, bound_extern
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
-from archlang.resolve.resolve import Loader, ResolvedFile, load_command_line
+from archlang.resolve.resolve import ProgramLoader, ResolvedFile, load_command_line
 from archlang.syntax.tree import Setting
 
 Planned = TypeVar("Planned")
@@ -203,7 +203,7 @@ def recipe_names(path: str | Path) -> tuple[str, ...]:
 
     Raises:
         ProgramError: the file cannot be read."""
-    return tuple(Loader().load(path).recipes)
+    return tuple(ProgramLoader().load(path).recipes)
 
 
 def plugins_of(resolved: ResolvedFile, paths: Iterable[str | Path]) -> Plugins:

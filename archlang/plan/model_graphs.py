@@ -8,7 +8,7 @@ from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
-from archlang.errors import Diagnostic, ProgramError, Report, ignore
+from archlang.errors import ProgramError, Report, ignore
 from archlang.errors.effort import Memo
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
@@ -39,11 +39,6 @@ class Elaborated:
     inputs: tuple[Type, ...]
 
     @cached_property
-    def leak(self) -> Leak | None:
-        """The leak of the field that a causal model predicts: the only one, or the target, which is the last."""
-        return None if self.graph is None else find_leak(self.graph, self.graph.region.inputs[-1].name)
-
-    @cached_property
     def may_have_weights(self) -> bool:
         """Whether the results of the graph need weights, or blocks whose signatures do not say."""
         instances = {} if self.graph is None else normalize(self.graph).instances
@@ -55,6 +50,7 @@ class ModelGraphs:
     """Elaborates models, those without mistakes once for equal statics and sizes."""
 
     _elaborated: Memo[Elaborated] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
+    _leaks: Memo[Leak | None] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
 
     def elaborate(
         self,
@@ -67,18 +63,18 @@ class ModelGraphs:
     ) -> Elaborated:
         """Elaborates a model; `sizes` are those of the task."""
         bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
-        diagnostics: list[Diagnostic] = []
-
-        def note(diagnostic: Diagnostic) -> None:
-            diagnostics.append(diagnostic)
-            report(diagnostic)
-
+        are_texts = all(_is_its_text(bound.value) for bound in bounds.values())
         return self._elaborated.get(
-            (model, self._texts(bounds), may_be_unknown),
-            lambda: Elaborated(*elaborate(model, statics, sizes, span, note, may_be_unknown=may_be_unknown)),
-            # A diagnostic may name the place of the recipe.
-            lambda _: not diagnostics and all(_is_its_text(bound.value) for bound in bounds.values()),
+            (model, self._texts(bounds), may_be_unknown) if are_texts else None,
+            lambda: Elaborated(*elaborate(model, statics, sizes, span, report, may_be_unknown=may_be_unknown)),
         )
+
+    def leak(self, elaborated: Elaborated) -> Leak | None:
+        """The leak of the field that a causal model predicts: the only one, or the target, which is the last."""
+        graph = elaborated.graph
+        if graph is None:
+            return None
+        return self._leaks.get(elaborated, lambda: find_leak(graph, graph.region.inputs[-1].name))
 
     def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
         """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""

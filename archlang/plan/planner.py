@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, TooMuchWork, spend, unlimited
+from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited
 from archlang.plan import mistakes, rules
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.measures import Measures
@@ -51,14 +51,15 @@ class Planner:
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
     model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
-    _bound: Memo[tuple[Binding | None, object]] = field(default_factory=Memo, init=False, repr=False)
-    _measured: Memo[Measures | None] = field(default_factory=Memo, init=False, repr=False)
+    _bound: Memo[tuple[Binding | None, object]] = field(
+        default_factory=lambda: Memo(keeps_all=True), init=False, repr=False
+    )
+    _measured: Memo[Measures | None] = field(default_factory=lambda: Memo(keeps_all=True), init=False, repr=False)
 
     # Checking
 
     def check(self) -> None:
-        """Checks every line of the recipe, and its first point."""
-        self.check_paths()
+        """Checks every line of the recipe, except the paths that `check_paths` checks, and its first point."""
         point = self.first_point()
         plan = self.plan(point)
         measures = self.measures(point) if self.recipe.parts.is_whole else None
@@ -69,6 +70,9 @@ class Planner:
         if plan is not None:
             train = self._bind("train", {**point, **self.overrides})
             assert train is not None, "a plan has an optimizer"
+            # Report values of other kinds, also of points that are left out.
+            values_by_path(self.recipe, self.varied)
+            tuple(published_results(self.recipe, ()))
             rules.check_idle_settings(self.recipe, train, plan.graph, self.overrides)
             paths = (setting.path for claim in self.recipe.parts.claims for setting in claim.at)
             rules.check_claimed(paths, plan.graph, plan.model, self.recipe.report)
@@ -143,9 +147,11 @@ class Planner:
         by_path |= {f"model.{name}": value for name, value in model_statics(model, statics, sizes).items()}
         by_path |= {f"train.{name}": value for name, value in optimizer.statics.items()}
         by_path["seed"] = seed
+        # A check looks at the values and the claims once, and not for each point.
+        vary, claims = ({}, ()) if is_check() else (self._values_by_path, self._claims)
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, self._values_by_path, self._claims, self.plugins, recipe.file.sources[1:], measures,
+            by_path, vary, claims, self.plugins, recipe.file.sources[1:], measures,
         )  # fmt: skip
 
     def _bind(self, word: str, settings: Mapping[str, Setting]) -> Binding | None:

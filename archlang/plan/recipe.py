@@ -102,7 +102,7 @@ class ResolvedRecipe:
     def evaluator(self) -> Evaluator:
         """An evaluator of expressions that stand in the recipe."""
 
-        def configure(call: tree.Call, target: Declaration | BlockValue) -> Value:
+        def configure(call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
             return configured(target, call.statics, self.evaluator(), self.report)
 
         return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
@@ -214,11 +214,9 @@ def _is_model(declaration: Declaration) -> bool:
     return isinstance(declaration.item, tree.Definition) and declaration.item.word == "model"
 
 
-def call_of(choice: tree.Choice) -> tree.Call:
+def call_of(choice: tree.Choice) -> tree.CallExpression:
     """What a line `task`, `model` or `train` names, with its statics."""
-    return (
-        choice.value if isinstance(choice.value, tree.Call) else tree.Call(callee=choice.value, span=choice.value.span)
-    )
+    return tree.as_call(choice.value)
 
 
 RATES = "rates."

@@ -8,17 +8,18 @@ from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.errors import Diagnostic, Label, Report, Span
 from archlang.graph import operations
+from archlang.graph.causality import Leak
 from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_losses
 from archlang.plan import mistakes
-from archlang.plan.model_graphs import Elaborated, ModelGraphs
+from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import Bound
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Expression, Extern, InputParameter, Name, Setting, TypeName
+from archlang.syntax.tree import Expression, InputParameter, Name, Setting, TypeName
 from archlang.types import Dim, Type
 
 # The values of a point that are shown at a mistake.
@@ -39,7 +40,7 @@ def recipe_graph(
     model, choice = recipe.declarations["model"], recipe.parts.choices.get("model")
     if model is None or choice is None:
         return None
-    span, report = choice.value.span, _at_point(recipe, point, choice.value.span)
+    span, report = choice.value.span, _report_at_point(recipe, point, choice.value.span)
     ambient = model_sizes(sizes)
     if task is not None:
         ambient |= features_of_fields(task, model)
@@ -57,9 +58,10 @@ def recipe_graph(
         problem, declared, expected = misfit
         report(mistakes.model_misfits_task(span, model.name, task.declaration.item.name, problem, declared, expected))
         return None
-    leak = _leak(task, graph, model, span, elaborated) or _leak_of_targets(graph, model, span)
+    future = model_graphs.leak(elaborated) if getattr(task.declaration.item, "causal", False) else None
+    leak = _sees_future(future, task, graph, model, span) or _leak_of_targets(graph, model, span)
     if leak is not None:
-        _at_point(recipe, point)(leak)
+        _report_at_point(recipe, point)(leak)
         return None
     if graph.is_whole and not elaborated.may_have_weights:
         report(mistakes.no_weights(span, recipe.name, model.name))
@@ -67,7 +69,7 @@ def recipe_graph(
     return graph if graph.is_whole else None
 
 
-def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:
+def _report_at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:
     """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body,
     or, without settings of the point, `model`, the place of the model in the recipe."""
     settings = [setting for path, setting in point.items() if path.startswith("model.")]
@@ -84,14 +86,11 @@ def _at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span 
     return report
 
 
-def _leak(task: Binding, graph: Graph, model: Declaration, span: Span, elaborated: Elaborated) -> Diagnostic | None:
+def _sees_future(leak: Leak | None, task: Binding, graph: Graph, model: Declaration, span: Span) -> Diagnostic | None:
     """The diagnostic of a model that reads later positions of a task that predicts them; None if it does not."""
-    item = task.declaration.item
-    assert isinstance(item, Extern)
-    leak = elaborated.leak if item.causal else None
     if leak is None:
         return None
-    culprit = leak.culprit
+    item, culprit = task.declaration.item, leak.culprit
     name, instance = _node_name(culprit, graph), _not_causal(culprit, graph)
     path = [graph.region.inputs[-1].name, name, *(_node_name(node, graph) for node in leak.carriers), "result"]
     labels = [Label(span, f"`{item.name}` predicts each position from earlier ones")]
@@ -154,7 +153,8 @@ def find_misfit(
     task: Binding, model: Declaration, inputs: Sequence[Type], result: Type
 ) -> tuple[str, Span, Span] | None:
     """Returns the first reason why a model with these types of inputs and result does not fit a task, with its place in
-    each signature; None if it fits. A model with a static in place of a size of its task has another mistake."""
+    each signature; None if it fits."""
+    # `check_signature` reports a model with a static in place of a size of its task.
     if any(static.name in TASK_SIZES for static in model.item.signature.statics):
         return None
     item, signature = task.declaration.item, model.item.signature

@@ -142,12 +142,14 @@ class TrainSettings:
         self._require_instances("frozen", bound, _names(bound), "loaded")
 
     def _require_instances(self, setting: str, bound: Bound, chosen: Sequence[str], *others: str) -> None:
-        """Reports names of instances that the model does not have, and paths of `frozen` without weights. What is
-        inside a block with code of its own, only a run knows."""
+        """Reports names of instances that the model does not have, and paths of `frozen` without weights."""
+        if not chosen:
+            return
         names = dict.fromkeys(name for path in normalize(self.graph).instances for name in path.split("."))
         for name in chosen:
             if "." in name and setting != "frozen":
                 self.report(mistakes.no_path(self._span(bound), name, setting))
+            # A path into a block of Python is not reported: only a run knows the modules of the block.
             elif "." in name and not any(_meet(name, path) for path, _ in weights_by_path(self.graph)):
                 self.report(mistakes.unknown_path(self._span(bound), name, self.model))
             elif "." not in name and name not in (*names, *others):
@@ -280,6 +282,7 @@ def check_idle_settings(recipe: ResolvedRecipe, train: Binding, graph: Graph, ov
     if "warmup" in written and 0 < steps < warmup and values.get("schedule") != Symbol("constant"):
         mistake = mistakes.endless_warmup(written["warmup"], int(warmup), int(steps))
         found.append((("warmup", "steps", "schedule"), mistake))
+    # A setting that has no effect here may have one at another point of a sweep.
     for others, mistake in found:
         if not any(_may_change(recipe, name, paths) for name in others):
             recipe.report(mistake)

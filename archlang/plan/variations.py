@@ -155,7 +155,6 @@ def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int,
 
 
 def _shuffled_indices(size: int, count: int, random: Random) -> list[int]:
-    """Returns `count` indices of an axis, evenly spaced from end to end, in random order."""
     indices = [index * (size - 1) // (count - 1) if size > count else index % size for index in range(count)]
     random.shuffle(indices)
     return indices

@@ -149,11 +149,14 @@ class WrittenTable:
     @cached_property
     def _are_titled(self) -> bool:
         """Whether the table has rows and columns with different titles; reports if not."""
-        is_sound = self._has_parts(self._parts.rows, "row", 'row "NDR" ndr')
-        return self._parts.is_sound and self._has_parts(self._parts.columns, "column", _EXAMPLE_OF_COLUMN) and is_sound
+        is_sound = self._has_distinct_titles(self._parts.rows, "row", 'row "NDR" ndr')
+        return (
+            self._parts.is_sound
+            and self._has_distinct_titles(self._parts.columns, "column", _EXAMPLE_OF_COLUMN)
+            and is_sound
+        )
 
-    def _has_parts(self, parts: Sequence[Row | Column], word: str, example: str) -> bool:
-        """Returns whether the table has rows (or columns) with different titles; reports if not."""
+    def _has_distinct_titles(self, parts: Sequence[Row | Column], word: str, example: str) -> bool:
         table = self._table
         if not parts and table.is_whole:
             self._report(
@@ -251,7 +254,7 @@ class WrittenTable:
         if not averaged._parts.is_sound and not titles:
             return None
         if not columns:
-            averaged._has_parts(columns, "column", _EXAMPLE_OF_COLUMN)
+            averaged._has_distinct_titles(columns, "column", _EXAMPLE_OF_COLUMN)
         elif not titles:
             possible = sorted({" = ".join(setting) for each in columns for setting in _texts(each.at)})
             self._report(mistakes.no_such_column(column.at[0].span, name, possible))
@@ -316,7 +319,6 @@ class WrittenTable:
         )
 
     def _check_published(self) -> bool:
-        """Returns whether each row that claims numbers has one, or `-`, for each column; reports if not."""
         columns = self._parts.columns
         if not columns or not self._parts.is_sound:
             return False  # which was reported

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from archlang.disk import package
 from archlang.editor.completion import completions
-from archlang.editor.corrections import Correction, all_corrected, corrections_of
+from archlang.editor.corrections import CodeAction, all_corrected, corrections_of
 from archlang.editor.document import Document
-from archlang.editor.graphs import SIZES, Part, graph_of, parts
+from archlang.editor.graphs import SIZES, GraphItem, graph_of, parts
 from archlang.editor.highlighting import rules
 from archlang.editor.hover import hover
 from archlang.editor.outline import folds
@@ -22,7 +22,7 @@ from archlang.errors import Diagnostic, Span, codes
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.play import mistakes
-from archlang.play.training import Json, Trainer
+from archlang.play.training import Json, PlaygroundTrainer
 from archlang.reports.pictures.changes import describe_changes, side_by_side
 from archlang.reports.pictures.formats import print_svg
 from archlang.reports.pictures.picture import draw
@@ -87,7 +87,7 @@ class Request:
         return tuple(value)
 
 
-class Program:
+class BrowserDocument:
     """A program of the page: its document, with offsets as the browser counts them."""
 
     def __init__(self, text: str, path: str) -> None:
@@ -109,10 +109,10 @@ class Service:
     """Answers requests. `folder` is where programs are said to be: it has no files that a program may read. Without a
     `trainer`, recipes are not trained."""
 
-    def __init__(self, folder: str, trainer: Trainer | None = None) -> None:
+    def __init__(self, folder: str, trainer: PlaygroundTrainer | None = None) -> None:
         self._folder = folder
         self._trainer = trainer
-        self._programs: dict[tuple[str, str], Program] = {}
+        self._programs: dict[tuple[str, str], BrowserDocument] = {}
         self.methods = _METHODS if trainer is None else (*_METHODS, "train", "progress", "stop")
 
     def answer(self, fields: Mapping[str, object]) -> Facts:
@@ -164,7 +164,7 @@ class Service:
         shown = [*parts(program.document)]
         if not shown:
             return {"choices": [], "reason": "The program has no model and no block yet."}
-        chosen = next((each for each in shown if each.name == name), None) or _first_drawn(program.document, shown)
+        chosen = next((each for each in shown if each.name == name), None) or _first_with_graph(program.document, shown)
         facts: Facts = {"choices": [each.name for each in shown], "shown": chosen.name}
         graph = graph_of(program.document, chosen)
         if isinstance(graph, str):
@@ -189,7 +189,7 @@ class Service:
         answer = hover(program.document, program.into(request.number("offset")))
         if answer is None:
             return {}
-        path = Path(program.document.path)  # in a folder that means nothing to the user
+        path = Path(program.document.path)  # in a temporary folder, unknown to the user
         return {**program.place(answer.span), "text": answer.text.replace(str(path), path.name)}
 
     def complete(self, request: Request) -> Facts:
@@ -236,22 +236,22 @@ class Service:
         self._trainer.stop()
         return {}
 
-    def _program(self, request: Request) -> Program:
+    def _program(self, request: Request) -> BrowserDocument:
         """Returns the program of a request, checked only once for all requests about the same text.
 
         Raises:
             RequestError: it has no text, or is beside no shipped program."""
         return self._program_of(request.text("text"), request.text("beside", ""))
 
-    def _program_of(self, text: str, beside: str) -> Program:
+    def _program_of(self, text: str, beside: str) -> BrowserDocument:
         path = str(_shipped(beside)) if beside else f"{self._folder}/program.arch"
         if (text, path) not in self._programs:
             while len(self._programs) > 1:  # the text now, and the text before
                 del self._programs[next(iter(self._programs))]
-            self._programs[text, path] = Program(text, path)
+            self._programs[text, path] = BrowserDocument(text, path)
         return self._programs[text, path]
 
-    def _earlier_graph(self, text: str, request: Request, chosen: Part) -> Graph | None:
+    def _earlier_graph(self, text: str, request: Request, chosen: GraphItem) -> Graph | None:
         """Returns the graph of what was shown before, or of the first model of a text that has nothing of that name."""
         document = self._program_of(text, request.text("beside", "")).document
         shown = [*parts(document)]
@@ -261,12 +261,11 @@ class Service:
         return None if isinstance(graph, str) else graph
 
 
-def _first_drawn(document: Document, shown: Sequence[Part]) -> Part:
-    """Returns the first part that has a graph: a block with a required static has none."""
+def _first_with_graph(document: Document, shown: Sequence[GraphItem]) -> GraphItem:
     return next((each for each in shown if not isinstance(graph_of(document, each), str)), shown[0])
 
 
-def _costs(document: Document, shown: Part, graph: Graph, lengths: Sequence[int]) -> Facts:
+def _costs(document: Document, shown: GraphItem, graph: Graph, lengths: Sequence[int]) -> Facts:
     if not lengths:
         return {"lengths": []}
     note = ""
@@ -289,7 +288,7 @@ def _costs(document: Document, shown: Part, graph: Graph, lengths: Sequence[int]
     }
 
 
-def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
+def _diagnostic(program: BrowserDocument, diagnostic: Diagnostic) -> Facts:
     own = program.owns(diagnostic.span)
     return {
         **(program.place(diagnostic.span) if own else {"from": 0, "to": 0}),
@@ -307,7 +306,7 @@ def _diagnostic(program: Program, diagnostic: Diagnostic) -> Facts:
     }
 
 
-def _edit(program: Program, correction: Correction) -> Facts:
+def _edit(program: BrowserDocument, correction: CodeAction) -> Facts:
     changes = [{**program.place(edit.span), "text": edit.text} for edit in correction.edits]
     return {"title": correction.title, "changes": changes}
 

@@ -19,13 +19,13 @@ Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 _SECONDS = 0.5
 """between two looks at a run"""
 _PATIENCE = 20.0
-"""seconds for a process to end by itself"""
+"""seconds for a process to exit on its own"""
 _LARGEST_PAGE = 64 << 20  # bytes
 _PROGRAM, _RUN, _INSPECTION = "program.arch", "run", "inspection.html"
 _ERROR = re.compile(r"^error: ", re.MULTILINE)
 
 
-class Trainer:
+class PlaygroundTrainer:
     """Trains one recipe at a time. `close` ends its processes and removes its files."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Trainer:
 
     def inspection(self, name: str) -> bytes | None:
         """Returns the page of what the model does with an item, by the name that `progress` has given; None if there
-        is no such page any more."""
+        is no longer such a page."""
         return None if self._run is None else self._run.inspections.get(name)
 
     def close(self) -> None:
@@ -174,7 +174,6 @@ class _Run:
 
 
 def _first_error(text: str) -> str:
-    """Returns the first error that a command has printed, with its remedy."""
     begin = _ERROR.search(text)
     shown = text[begin.end() if begin else 0 :].strip()
     return shown or "the training ended without a message"

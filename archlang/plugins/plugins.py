@@ -108,7 +108,7 @@ class Plugins:
 
         Raises:
             PluginError: the user has not named the file."""
-        plugin = self._find(python)
+        plugin = self._file_of_class(python)
         if plugin is not None:
             return plugin
         module = python.partition(":")[0]
@@ -129,11 +129,10 @@ class Plugins:
 
     def qualified(self, python: str) -> str:
         """Returns `module:Class` with the name under which the module is imported, which differs for a plugin."""
-        plugin = self._find(python)
+        plugin = self._file_of_class(python)
         return python if plugin is None else f"{plugin.module_name}:{python.partition(':')[2]}"
 
-    def _find(self, python: str) -> Plugin | None:
-        """Returns the file of a class. Classes of archlang are in none."""
+    def _file_of_class(self, python: str) -> Plugin | None:
         package, _, module = python.partition(":")[0].rpartition(".")
         if package.partition(".")[0] == "archlang":
             return None

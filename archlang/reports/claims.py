@@ -45,7 +45,7 @@ class SeedStatistics:
 
         >>> SeedStatistics.of([0.1, 0.5, 0.9]).median_interval()
         (0.1, 0.9)"""
-        return _bootstrap(np.asarray(self.values), np.median)
+        return _bootstrap_interval(np.asarray(self.values), np.median)
 
     @staticmethod
     def of(values: Sequence[float]) -> SeedStatistics | None:
@@ -62,12 +62,11 @@ class SeedStatistics:
         several = len(finite) > 1
         return SeedStatistics(
             tuple(finite.tolist()), float(finite.mean()), float(np.median(finite)),
-            float(finite.std(ddof=1)) if several else None, _bootstrap(finite) if several else None,
+            float(finite.std(ddof=1)) if several else None, _bootstrap_interval(finite) if several else None,
         )  # fmt: skip
 
 
-def _bootstrap(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mean) -> tuple[float, float]:
-    """Returns the percentile interval of a statistic, with a fixed seed."""
+def _bootstrap_interval(values: np.ndarray, statistic: Callable[..., np.ndarray] = np.mean) -> tuple[float, float]:
     random = np.random.default_rng(0)
     resampled = statistic(values[random.integers(len(values), size=(_RESAMPLES, len(values)))], axis=1)
     low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])

@@ -92,7 +92,7 @@ class RunReport:
             yield Chart(f"{name} by step", "step", name, with_points(curves), percent=percent)
         for group in self.groups:
             for metric in self.metrics[:1]:
-                yield from self._by_group(group, metric)
+                yield from self._charts_by_group(group, metric)
             yield from self._depth_by_group(group)
         depth = _curve("depth", [(line.step, line.mean_depth) for line in steps])
         if depth.x:
@@ -107,7 +107,7 @@ class RunReport:
         points = [(line.step, line.value(metric)) for line in self.evaluations if line.split == split]
         return _curve(split, points, dashed)
 
-    def _by_group(self, group: str, metric: str) -> Iterator[Chart]:
+    def _charts_by_group(self, group: str, metric: str) -> Iterator[Chart]:
         curves = []
         for split, result in self.splits.items():
             values = result.groups.get(group, {})

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from archlang.errors.visible import visible
 from archlang.reports.run_results import bar_line
-from archlang.tasks.kit.split import Form, Integers, Ragged, Split
+from archlang.tasks.kit.split import Integers, Ragged, Split, TargetForm
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import (
     Kind,
@@ -163,19 +163,19 @@ def _text(row: np.ndarray, words: Sequence[str]) -> str:
 def _target(task: Task, split: Split, index: int) -> str:
     targets, words = split.targets, task.vocabulary
     if not isinstance(targets, Ragged):
-        if split.form is Form.SPANS:
+        if split.form is TargetForm.SPANS:
             first, last = map(int, targets[index])
             return f"{first} to {last}"
         return class_text(class_names(task), int(targets[index]))
     row = targets[index][:_LONGEST_ITEM]
-    if split.form is Form.SETS:
+    if split.form is TargetForm.SETS:
         return _truncated(" ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row))
-    if split.form is Form.POINTERS:
+    if split.form is TargetForm.POINTERS:
         return _truncated(" ".join(map(str, row.tolist())))
     scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
     # Only a tagging task knows the meaning of its tags.
     target_words = class_names(task) if task.kind is Kind.TAGGING else words
-    if split.form is Form.NUMBERS:
+    if split.form is TargetForm.NUMBERS:
         texts = [row_text(numbers) for numbers in row.tolist()]
     else:
         texts = [_word(token, target_words) for token in row.tolist()]

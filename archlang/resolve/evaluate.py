@@ -34,7 +34,9 @@ class Evaluator:
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.Call, Declaration | values.BlockValue], values.Value] = lambda call, target: None
+    configure: Callable[[tree.CallExpression, Declaration | values.BlockValue], values.Value] = lambda call, target: (
+        None
+    )
     rounds_down: bool = False
     """whether sizes are divided as lengths are"""
 
@@ -51,7 +53,7 @@ class Evaluator:
             case tree.Name():
                 return self._name(expression, kind)
             case tree.ListOf(items=items):
-                return tuple(self.value(item, None) for item in items)
+                return tuple(self.value(item, "file" if kind == "files" else None) for item in items)
             case tree.Range(low=low, high=high):
                 return self._range(expression, self.value(low, "int"), self.value(high, "int"))
             case tree.Unary(operator="-", operand=operand):
@@ -66,9 +68,9 @@ class Evaluator:
                 if holds is None:
                     return values.Unknown(kind or "int")
                 return self.value(then if holds else otherwise, kind)
-            case tree.Call(callee=callee, arguments=None) if kind == "path":
+            case tree.CallExpression(callee=callee, arguments=None) if kind == "path":
                 return self._refused(mistakes.path_with_brackets(expression.span, callee.text))
-            case tree.Call(callee=callee, arguments=None):
+            case tree.CallExpression(callee=callee, arguments=None):
                 return self._configured(expression, callee)
             case tree.Missing():
                 return None
@@ -86,10 +88,10 @@ class Evaluator:
         self.report(mistake)
         return None
 
-    def _not_evaluable(self, node: tree.Node, reason: str, remedy: str) -> values.Value:
+    def _not_evaluable(self, node: tree.Syntax, reason: str, remedy: str) -> values.Value:
         return self._refused(mistakes.not_evaluable(node.span, reason, remedy))
 
-    def _number(self, number: int | float, node: tree.Node) -> values.Value:
+    def _number(self, number: int | float, node: tree.Syntax) -> values.Value:
         if isinstance(number, float):
             return number
         if abs(number) > _LARGEST:
@@ -100,11 +102,11 @@ class Evaluator:
         if kind == "path":
             return Symbol(name.text)
         binding = self.lookup(name.parts[0])
-        if kind == "file":
+        if kind in ("file", "files"):
             if (
                 len(name.parts) == 1
                 and isinstance(binding, values.Bound)
-                and isinstance(binding.value, str | values.Unknown | None)
+                and isinstance(binding.value, str | tuple | values.Unknown | None)
             ):
                 return binding.value
             return Symbol(name.text)  # `coerce` reports an unquoted path to a file
@@ -128,7 +130,6 @@ class Evaluator:
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names(), kind))
 
     def _attribute(self, name: tree.Name, bound: values.Bound) -> values.Value:
-        """Returns an attribute of an instance: a feature size, as in `table.vocab`, or a static, as in `table.d`."""
         owner = bound.value
         if isinstance(owner, values.Unknown) or owner is None:
             return values.Unknown("int") if owner else None
@@ -150,7 +151,7 @@ class Evaluator:
             return self._refused(mistakes.unknown_static_name(name.span, name.text, owner.features))
         return self._refused(mistakes.unknown_static_name(name.span, name.text, self.names()))
 
-    def _configured(self, call: tree.Call, callee: tree.Name) -> values.Value:
+    def _configured(self, call: tree.CallExpression, callee: tree.Name) -> values.Value:
         binding = self.lookup(callee.text)
         if isinstance(binding, values.Bound):
             if isinstance(binding.value, values.BlockValue):
@@ -182,7 +183,7 @@ class Evaluator:
         bad, end = (low, node.low) if not isinstance(low, Dim) else (high, node.high)
         return self._refused(mistakes.wrong_kind(end.span, "a range", "int", values.describe(bad), None))
 
-    def _negative(self, value: values.Value, node: tree.Node) -> values.Value:
+    def _negative(self, value: values.Value, node: tree.Syntax) -> values.Value:
         if isinstance(value, Dim | float):
             return -value
         if isinstance(value, values.Unknown) or value is None:
@@ -315,7 +316,6 @@ class Evaluator:
 
 
 def _is_within(value: values.Value, interval: Interval) -> bool | values.Unknown:
-    """Returns whether an integer, every integer of a range, or every item of a list is in an interval."""
     match value:
         case Dim():
             number = value.constant

@@ -9,34 +9,49 @@ from pathlib import Path
 
 from archlang.disk import package
 from archlang.errors import Source
-from archlang.syntax.parser import parse
-from archlang.syntax.tree import Definition, Extern, Program
+from archlang.syntax.parser import parse_part
+from archlang.syntax.tree import Definition, Extern
 
 PACKAGE = package.FOLDER
-BLOCKS = PACKAGE / "blocks"
-_HEADS = re.compile(r"^(?:extern[ \t]+)?(?:block|model|task|optimizer)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+BLOCKS, _TASKS, _OPTIMIZERS = PACKAGE / "blocks", PACKAGE / "tasks", PACKAGE / "train"
+_PREFIX = str(PACKAGE)
+_HEADS = re.compile(
+    r"(?:^##.*\n)*^(?:extern[ \t]+)?(?:block|model|task|optimizer|settings)[ \t]+([A-Za-z_]\w*)", re.MULTILINE
+)
+_SETTINGS = "training"
 
 
 @cache
-def _program(path: Path) -> Program:
-    return parse(Source(str(path), path.read_text(encoding="utf-8")))
+def _source(path: Path) -> Source:
+    return Source(str(path), path.read_text(encoding="utf-8"))
 
 
 @cache
-def _index(folder: Path) -> Mapping[str, Path]:
-    files = sorted(folder.glob("*.arch"))
-    return {name: file for file in files for name in _HEADS.findall(file.read_text(encoding="utf-8"))}
+def _index(folder: Path) -> Mapping[str, tuple[Path, int, int]]:
+    """The file of each name, with the start and the end of its item: a program needs few of the items of a file."""
+    index: dict[str, tuple[Path, int, int]] = {}
+    for file in sorted(folder.glob("*.arch")):
+        text = _source(file).text
+        heads = list(_HEADS.finditer(text))
+        ends = [*(head.start() for head in heads[1:]), len(text)]
+        # Of two with one name in a file, the first.
+        index |= {head[1]: (file, head.start(), end) for head, end in zip(reversed(heads), reversed(ends), strict=True)}
+    return index
 
 
 @cache
-def _items(path: Path) -> Mapping[str, Definition | Extern]:
-    items = [item for item in _program(path).items if isinstance(item, Definition | Extern)]
-    return {item.name: item for item in reversed(items)}  # of two with one name, the first
-
-
 def _get(folder: Path, name: str) -> Definition | Extern | None:
-    file = _index(folder).get(name)
-    return None if file is None else _items(file).get(name)
+    if (place := _index(folder).get(name)) is None:
+        return None
+    file, start, end = place
+    (item,) = parse_part(_source(file), start, end).nodes
+    assert isinstance(item, Definition | Extern), "what `_HEADS` finds"
+    return item
+
+
+def has(path: str) -> bool:
+    """Returns whether a file ships with archlang."""
+    return path.startswith(_PREFIX) and Path(path).is_relative_to(PACKAGE)
 
 
 def block_names() -> frozenset[str]:
@@ -79,15 +94,15 @@ def _lines_of(table: str) -> Iterator[tuple[str, str]]:
 
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
-    item = _get(PACKAGE / "tasks", name)
+    item = _get(_TASKS, name)
     return item if isinstance(item, Extern) else None
 
 
 @cache
 def optimizer(name: str) -> Extern | None:
     """Returns an optimizer with the statics and conditions of the settings that it includes, or None."""
-    item = _get(PACKAGE / "train", name)
-    return with_settings(item) if isinstance(item, Extern) else None
+    item = _get(_OPTIMIZERS, name)
+    return with_settings(item) if isinstance(item, Extern) and item.word == "optimizer" else None
 
 
 def with_settings(item: Extern) -> Extern:
@@ -101,16 +116,17 @@ def with_settings(item: Extern) -> Extern:
 
 def training_settings() -> Extern:
     """The `extern settings training` that optimizers include."""
-    items = _program(PACKAGE / "train" / "optimizers.arch").items
-    return next(item for item in items if isinstance(item, Extern) and item.word == "settings")
+    settings = _get(_OPTIMIZERS, _SETTINGS)
+    assert isinstance(settings, Extern), "the library has them"
+    return settings
 
 
 def task_names() -> frozenset[str]:
-    return frozenset(_index(PACKAGE / "tasks"))
+    return frozenset(_index(_TASKS))
 
 
 def optimizer_names() -> frozenset[str]:
-    return frozenset(_index(PACKAGE / "train"))
+    return frozenset(_index(_OPTIMIZERS)) - {_SETTINGS}
 
 
 def blocks() -> Mapping[str, Definition | Extern]:
@@ -118,7 +134,7 @@ def blocks() -> Mapping[str, Definition | Extern]:
     items = {name: _get(BLOCKS, name) for name in sorted(block_names())}
     for folder in sorted(path for path in BLOCKS.iterdir() if path.is_dir()):
         for name in sorted(_index(folder)):
-            items[f"{folder.name}.{_index(folder)[name].stem}.{name}"] = _get(folder, name)
+            items[f"{folder.name}.{_index(folder)[name][0].stem}.{name}"] = _get(folder, name)
     return {name: item for name, item in items.items() if item is not None}
 
 
@@ -145,7 +161,7 @@ def outside_prelude(name: str) -> tuple[str, Definition | Extern] | None:
     if there is none."""
     for folder in _subfolders(BLOCKS):
         if (item := _get(folder, name)) is not None:
-            return f"archlang.{folder.name}.{_index(folder)[name].stem}", item
+            return f"archlang.{folder.name}.{_index(folder)[name][0].stem}", item
     return None
 
 

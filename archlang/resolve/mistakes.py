@@ -28,12 +28,6 @@ def unknown_value(span: Span, name: str, possible: Iterable[str], is_block: bool
     return misspelt(Diagnostic("E0201", message, span, "not bound here", remedy=remedy), name, possible, is_local=True)
 
 
-def method_of_value(span: Span, value: str, block: str) -> Diagnostic:
-    """`span` is a callee that consists of the names of a value and a block."""
-    remedy = f"a value has no methods: write `{block}({value})`"
-    return Diagnostic("E0202", f"unknown block `{span.text}`", span, "no such block", remedy=remedy)
-
-
 def _spelt_otherwise(name: str, possible: Iterable[str]) -> str | None:
     """Returns the block whose name differs by case and underscores only, as `rms_norm` from `nn.RMSNorm`."""
     letters = name.rpartition(".")[2].lower().replace("_", "")
@@ -179,12 +173,6 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     return diagnostic.with_edits(Edit(span, of_this_name[0])) if len(of_this_name) == 1 else diagnostic
 
 
-def too_many_uses(span: Span, limit: int) -> Diagnostic:
-    message = f"this program and the files that it uses have more than {limit} `use` lines"
-    remedy = "merge the files that the program needs"
-    return Diagnostic("E0226", message, span, f"`use` line {limit + 1}", remedy=remedy)
-
-
 # Statics: their kinds, their values, and the conditions of a signature
 
 _RANGE = re.compile(r"[\w.]+?\s*\.\.\s*[\w.]+")
@@ -274,6 +262,7 @@ _KIND_REMEDY = {
     "block": "name a block, such as `attention` or `attention[heads = 4]`",
     "path": "write a dotted name such as `valid.accuracy`",
     "file": 'write a path in quotes, relative to the folder of the program: `"words.tsv"`',
+    "files": 'write a path in quotes, or a list of them: `["a.txt", "b.txt"]`',
 }
 
 
@@ -285,7 +274,13 @@ def remedy_of_kind(kind: str | None) -> str:
 
 
 def _a(kind: str) -> str:
-    phrases = {"int": "an integer", "float": "a number", "bool": "`true` or `false`", "symbol": "a symbol"}
+    phrases = {
+        "int": "an integer",
+        "float": "a number",
+        "bool": "`true` or `false`",
+        "symbol": "a symbol",
+        "files": "paths",
+    }
     return phrases.get(kind, f"a {kind}")
 
 
@@ -328,11 +323,6 @@ def static_without_name(span: Span, name: str | None) -> Diagnostic:
     remedy = f"write its name, as in `{name} = {' '.join(span.text.split())}`"
     diagnostic = Diagnostic("E0305", message, span, "which static?", remedy=remedy)
     return diagnostic.with_edits(insertion(span.source, span.start, f"{name} = ")) if name == span.text else diagnostic
-
-
-def path_with_brackets(span: Span, path: str) -> Diagnostic:
-    reason = "a path has no brackets: weights are chosen by a metric of a whole split"
-    return _rows.not_evaluable(span, reason, f"write `{path}`").with_edits(Edit(span, path))
 
 
 def size_too_large(span: Span) -> Diagnostic:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from archlang.disk.readable import ReadableFolders
@@ -20,6 +21,9 @@ from archlang.syntax.parser import parse_tolerantly
 from archlang.syntax.reading import read, read_used
 from archlang.syntax.tokens import MOST_WORDS, pieces
 
+GRADIENT = "gradient"
+"""the name of the form `gradient(loss, value)`, which a block or value of a program hides"""
+Item = tree.Definition | tree.Extern | tree.Recipe | tree.Table
 Parse = Callable[[Source], tuple[tree.Program, tuple[Diagnostic, ...]]]
 
 
@@ -50,7 +54,7 @@ class ResolvedFile:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(self.own) | frozenset(self.used) | library.block_names()
+        return frozenset(self.own) | frozenset(self.used) | library.block_names() | {GRADIENT}
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -101,6 +105,52 @@ class ResolvedFile:
         """The tables of this file."""
         return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 
+    def content_of(self, item: Item) -> Hashable:
+        """What the check of an item of this file depends on: its text, those of the items that it may name, directly or
+        not, and those of the files that this file uses; None if an item cannot be read as a whole."""
+        if id(item) not in self._contents:
+            self._contents[id(item)] = self._new_content(item)
+        return self._contents[id(item)]
+
+    @cached_property
+    def _contents(self) -> dict[int, Hashable]:
+        return {}
+
+    def _new_content(self, item: Item) -> Hashable:
+        reached, ids = [item], {id(item)}
+        for user in reached:
+            if not user.is_whole:
+                return None
+            # Blocks and models name no recipes, which may have their names.
+            names = self._blocks if isinstance(user, tree.Definition | tree.Extern) else self._named
+            for name in _words_of(user.span.text):
+                for named in names.get(name, ()):
+                    if id(named) not in ids:
+                        ids.add(id(named))
+                        reached.append(named)
+        texts = (sys.intern(each.span.text) for each in sorted(reached[1:], key=lambda each: each.span.start))
+        return self.program.source.path, sys.intern(item.span.text), tuple(texts), self._used_texts
+
+    @cached_property
+    def _named(self) -> Mapping[str, list[Item]]:
+        named: dict[str, list[Item]] = {}
+        for item in self.program.items:
+            if not isinstance(item, tree.Use):
+                named.setdefault(item.name, []).append(item)
+        return named
+
+    @cached_property
+    def _blocks(self) -> Mapping[str, list[Item]]:
+        return {name: [declaration.item] for name, declaration in self.own.items()}
+
+    @cached_property
+    def _used_texts(self) -> tuple[str, ...]:
+        """The `use` lines of this file, and the texts of the files that they name, directly or not."""
+        files = {id(each.file): each.file for each in self.used.values()}
+        files |= {id(file): file for file, _ in self.used_tables.values()}
+        texts = [(*file._used_texts, file.program.source.text) for file in files.values()]
+        return (*(use.span.text for use, _ in self.uses), *chain.from_iterable(texts))
+
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
@@ -142,7 +192,7 @@ MOST_USES = 100
 
 
 @dataclass
-class Loader:
+class ProgramLoader:
     """Reads a program and the files that it uses, each once, and collects the diagnostics.
 
     The files are in the folder of the program and below, in the library, or in the folders of `allow`. `unsaved` are
@@ -214,7 +264,7 @@ class Loader:
 
     def _load_shipped(self, path: Path) -> ResolvedFile:
         if path not in _shipped:
-            loader = Loader()  # `use` lines of the library do not count, and it has no files of the program
+            loader = ProgramLoader()  # `use` lines of the library do not count, and it has no files of the program
             resolved = loader.load(path)
             if loader.diagnostics:
                 self.diagnostics.extend(loader.diagnostics)
@@ -225,7 +275,7 @@ class Loader:
     def _resolve(self, program: tree.Program, diagnostics: Iterable[Diagnostic]) -> ResolvedFile:
         self.diagnostics.extend(diagnostics)
         resolved = ResolvedFile(program, readable=self._readable)
-        first: dict[tuple[str, str], tree.Definition | tree.Extern | tree.Recipe | tree.Table] = {}
+        first: dict[tuple[str, str], Item] = {}
         for item in program.items:
             if isinstance(item, tree.Use):
                 self._uses += 1
@@ -302,6 +352,13 @@ def _place(path: Path) -> Path:
 
 
 _WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=20_000)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text))
+
+
 _BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
 
 
@@ -310,7 +367,7 @@ def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
     defaults = [static.default for static in definition.signature.statics if static.default is not None]
     for part in (definition.body, *defaults):
         for node in tree.walk(part):
-            if isinstance(node, tree.Call):
+            if isinstance(node, tree.CallExpression):
                 yield node.callee
             elif isinstance(node, tree.Name):
                 yield node
@@ -351,7 +408,7 @@ def load_file(path: str | Path | Source, allow: Iterable[str | Path] = ()) -> Re
 
     Raises:
         ProgramError: a file cannot be read, or has mistakes."""
-    loader = Loader(allow)
+    loader = ProgramLoader(allow)
     return _sound(loader.load_source(path) if isinstance(path, Source) else loader.load(path), loader)
 
 
@@ -360,11 +417,11 @@ def load_command_line(text: str) -> ResolvedFile:
 
     Raises:
         ProgramError: the program has mistakes."""
-    loader = Loader()
+    loader = ProgramLoader()
     return _sound(loader.load_source(Source("<command line>", text, is_command_line=True)), loader)
 
 
-def _sound(resolved: ResolvedFile, loader: Loader) -> ResolvedFile:
+def _sound(resolved: ResolvedFile, loader: ProgramLoader) -> ResolvedFile:
     report = DiagnosticLog()
     report.add(loader.with_uses(loader.diagnostics))
     report.stop_at_errors()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from archlang.errors import Diagnostic
 from archlang.resolve import mistakes
-from archlang.resolve.resolve import ResolvedFile
+from archlang.resolve.resolve import GRADIENT, ResolvedFile
 from archlang.syntax import tree
 from archlang.syntax.tree import Binary, Definition, ListOf, Name, Signature, walk
 
@@ -17,22 +17,22 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
     not mention elsewhere."""
     mentioned, in_own_updates = Counter[str](), Counter[str]()
     updates: dict[str, tree.Update] = {}
-    binders: list[tree.Assign | tree.Let | tree.Repeat | tree.Stack | tree.Halting | tree.Scan | tree.Experts] = []
+    binders: list[tree.Assign | tree.Let | tree.Loop] = []
     for node in walk(definition):
         match node:
             case tree.Name(parts=parts):
                 mentioned[parts[0]] += 1
-            case tree.Scan(carry=carry):
+            case tree.ScanStatement(carry=carry):
                 mentioned.subtract(name.text for name in carry)
                 binders.append(node)
-            case tree.Halting(state=state):
+            case tree.HaltingStatement(state=state):
                 mentioned[state] += 1
                 binders.append(node)
             case tree.Update(name=name, value=value):
                 updates.setdefault(name, node)
                 own = sum(isinstance(each, tree.Name) and each.parts[0] == name for each in walk(value))
                 in_own_updates[name] += own
-            case tree.Assign() | tree.Let() | tree.Repeat() | tree.Stack() | tree.Scan() | tree.Experts():
+            case _ if isinstance(node, tree.Assign | tree.Let | tree.Loop):
                 binders.append(node)
     for name, update in updates.items():
         if mentioned[name] == in_own_updates[name] and not name.startswith("_"):
@@ -45,7 +45,7 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
         if isinstance(binder, tree.Assign | tree.Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):
                 yield mistakes.unused_name(binder.name_span, binder.name, binder.span)
-        elif binder.target is None and not isinstance(binder, tree.Experts) and _emits(binder.body):
+        elif binder.target is None and not isinstance(binder, tree.ExpertsStatement) and _emits(binder.body):
             yield mistakes.unused_result(binder.span)
         elif binder.target is not None and binder.target not in mentioned:
             yield mistakes.unused_name(binder.target_span or binder.span, binder.target, None)
@@ -60,12 +60,12 @@ def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[D
         if not isinstance(node, tree.StaticArgument):
             bound |= {str(getattr(node, field, "")) for field in ("name", "target", "variable", "before", "mixture")}
     for node in walk(definition.body):
-        if isinstance(node, tree.Assign | tree.Update | tree.Let | tree.Return | tree.Emit | tree.Loss):
+        if isinstance(node, tree.Assign | tree.Update | tree.Let | tree.Return | tree.Emit | tree.LossStatement):
             used = _flowing(node.value, isinstance(node, tree.Let))
         else:
-            used = _flowing(node.over) if isinstance(node, tree.Scan | tree.Experts) else iter(())
+            used = _flowing(node.over) if isinstance(node, tree.ScanStatement | tree.ExpertsStatement) else iter(())
         for name, is_block in used:
-            is_known_block = file.find(name.text) is not None
+            is_known_block = name.text == GRADIENT or file.find(name.text) is not None
             if name.parts[0] in bound or (is_block and is_known_block):
                 continue
             if is_block:
@@ -74,12 +74,12 @@ def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[D
                 yield mistakes.unknown_value(name.span, name.text, bound, is_known_block)
 
 
-def _flowing(node: tree.Node, is_block: bool = False) -> Iterator[tuple[tree.Name, bool]]:
+def _flowing(node: tree.Syntax, is_block: bool = False) -> Iterator[tuple[tree.Name, bool]]:
     """Yields the names of the values in an expression, and of the blocks that it applies, which are True."""
     match node:
         case tree.Name():
             yield node, is_block
-        case tree.Call(callee=callee, arguments=arguments):
+        case tree.CallExpression(callee=callee, arguments=arguments):
             yield callee, True
             for argument in arguments or ():
                 yield from _flowing(argument)
@@ -108,7 +108,6 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def _emits(body: tree.Body | None) -> bool:
-    """Returns whether the steps of a loop emit a value; inner loops have results of their own."""
     for statement in () if body is None else body.statements:
         if isinstance(statement, tree.Emit) or (
             isinstance(statement, tree.If) and (_emits(statement.then) or _emits(statement.otherwise))

@@ -10,7 +10,7 @@ from archlang.resolve.resolve import Declaration
 from archlang.types import Dim
 from archlang.types.statics import Interval, Symbol
 
-KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "file")
+KINDS = ("int", "float", "bool", "symbol", "range", "list", "block", "path", "file", "files")
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,10 @@ def coerce(value: Value, kind: str) -> Value | Unknown:
             return Unknown("float") if number is None else float(number)
         case ("bool", bool()) | ("symbol", Symbol()) | ("path", Symbol()) | ("range", Interval()) | ("list", tuple()):
             return value
-        case "file", str():
+        case ("file" | "files", str()):
             return value
+        case "files", tuple():
+            return value if all(isinstance(item, str | None) for item in value) else MISFIT
         case "block", BlockValue() | InstanceValue():
             return value
         case "range", Dim():

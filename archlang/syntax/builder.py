@@ -16,7 +16,7 @@ from archlang.syntax.tree import documentation_above
 # The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
 # part has which type.
 Parts = list[Any]  # Any: see above
-N = TypeVar("N", bound=tree.Node)
+N = TypeVar("N", bound=tree.Syntax)
 ItemT = TypeVar("ItemT", bound=tree.Item)
 
 # The deepest tree that the later stages, which are recursive, accept.
@@ -24,15 +24,15 @@ DEEPEST = 64
 
 # The node of each rule, and the field of each part of the rule in order: `_` is a part without a field, and a field
 # with `*` before it has the nodes of several parts.
-_NODES: dict[str, tuple[type[tree.Node], str]] = {
+_NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "pipe": (tree.Pipe, "value _ stage"),
     "conditional": (tree.Conditional, "then _ test _ otherwise"),
     "binary": (tree.Binary, "left operator right"),
     "range": (tree.Range, "low _ high"),
     "string": (tree.String, "value"),
     "list_of": (tree.ListOf, "*items"),
-    "call": (tree.Call, "callee statics arguments"),
-    "configuration": (tree.Call, "callee statics"),
+    "call": (tree.CallExpression, "callee statics arguments"),
+    "configuration": (tree.CallExpression, "callee statics"),
     "positional_static": (tree.StaticArgument, "value"),
     "named_static": (tree.StaticArgument, "name _ value"),
     "missing": (tree.Missing, "_"),
@@ -42,13 +42,13 @@ _NODES: dict[str, tuple[type[tree.Node], str]] = {
     "default_parameter": (tree.StaticParameter, "name _ default"),
     "input": (tree.InputParameter, "name _ type variadic _ default"),
     "read": (tree.Reads, "input manner"),
-    "whole_cost": (tree.Cost, "quantity _ value"),
-    "added_cost": (tree.Cost, "quantity _ value _ test"),
+    "whole_cost": (tree.CostClause, "quantity _ value"),
+    "added_cost": (tree.CostClause, "quantity _ value _ test"),
     "whole_map": (tree.Maps, "*names _ width"),
     "added_map": (tree.Maps, "*names _ width _ test"),
     "map_name": (tree.MapName, "name _ input _"),
-    "record": (tree.Record, "kind _ input _ test"),
-    "act": (tree.Act, "act _ test"),
+    "record": (tree.RecordClause, "kind _ input _ test"),
+    "act": (tree.ActClause, "act _ test"),
     "setting": (tree.Setting, "path _ value"),
     "variation": (tree.Variation, "path _ values"),
     "sought": (tree.Sought, "path _ values log"),
@@ -59,15 +59,15 @@ _NODES: dict[str, tuple[type[tree.Node], str]] = {
     "let": (tree.Let, "_ name _ value"),
     "assign": (tree.Assign, "name _ value"),
     "update": (tree.Update, "name _ value"),
-    "loss": (tree.Loss, "_ name _ value"),
+    "loss": (tree.LossStatement, "_ name _ value"),
     "return_": (tree.Return, "_ value"),
     "emit": (tree.Emit, "_ value"),
     "if_": (tree.If, "_ test then _ otherwise"),
-    "repeat": (tree.Repeat, "target _ _ count _ _ drawn _ truncated body"),
-    "stack": (tree.Stack, "target _ _ count body"),
-    "halting": (tree.Halting, "target _ _ count _ state _ mixture _ by _ truncated body"),
-    "scan": (tree.Scan, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
-    "experts": (tree.Experts, "target _ _ variable _ over _ by body"),
+    "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated body"),
+    "stack": (tree.StackStatement, "target _ _ count body"),
+    "halting": (tree.HaltingStatement, "target _ _ count _ state _ mixture _ by _ truncated body"),
+    "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
+    "experts": (tree.ExpertsStatement, "target _ _ variable _ over _ by body"),
     "unclear": (tree.Unclear, "header body"),
     "missing_line": (tree.Missing, "_"),
     "choice": (tree.Choice, "word value"),
@@ -84,7 +84,7 @@ _NODES: dict[str, tuple[type[tree.Node], str]] = {
 }
 # Nodes that can contain their own kind: each is a level.
 _Level = (
-    tree.Pipe | tree.Conditional | tree.Binary | tree.Range | tree.Unary | tree.ListOf | tree.Call
+    tree.Pipe | tree.Conditional | tree.Binary | tree.Range | tree.Unary | tree.ListOf | tree.CallExpression
     | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
@@ -95,7 +95,7 @@ _LARGEST = 2**63
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
 
 
-def too_deep(nodes: Iterable[tree.Node]) -> Span | None:
+def too_deep(nodes: Iterable[tree.Syntax]) -> Span | None:
     """Returns the place of the first node that is more than `DEEPEST` levels deep; None if there is none."""
     pending = [(node, 0) for node in nodes]
     while pending:
@@ -111,7 +111,7 @@ class LineTaken(Exception):
     """The value of a line without one is the first word of the next line."""
 
 
-class Group(NamedTuple):
+class NodeList(NamedTuple):
     """The nodes of a list, with the offsets of its ends, such as its brackets. `growing` are the names of the states of
     a scan that grow together."""
 
@@ -130,11 +130,11 @@ class Clause(NamedTuple):
 
 
 def _nodes_of(parts: Sequence[object]) -> tuple[Any, ...]:  # Any: as above
-    return tuple(part for part in parts if isinstance(part, tree.Node))
+    return tuple(part for part in parts if isinstance(part, tree.Syntax))
 
 
 def _place(part: Any) -> tuple[int, int]:  # Any: a token, a node, a group or a clause
-    if isinstance(part, Group):
+    if isinstance(part, NodeList):
         return part.start, part.end
     span = getattr(part, "span", None)
     return (part.start_pos, part.end_pos) if span is None else (span.start, span.end)
@@ -166,8 +166,8 @@ class TreeBuilder:
             "start": lambda parts: parts,
             "use": self._use,
             "definition": self._definition,
-            "recipe": partial(self._listing, tree.Recipe, "base"),
-            "table": partial(self._listing, tree.Table, "origin"),
+            "recipe": partial(self._recipe_or_table, tree.Recipe, "base"),
+            "table": partial(self._recipe_or_table, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "random": partial(self._clause_of, "caveats", tree.Caveat, "kind _ test"),
             "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
@@ -198,14 +198,14 @@ class TreeBuilder:
             raise LineTaken
         return kind(**self._fields(kind, fields, parts), span=span)
 
-    def _fields(self, kind: type[tree.Node], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
+    def _fields(self, kind: type[tree.Syntax], fields: str, parts: Parts) -> dict[str, Any]:  # Any: of each field
         """Returns the fields of a node: a token is a text with its place, or says that something holds."""
         declared, values = kind.__dataclass_fields__, dict[str, Any]()
         for name, part in _with_fields(fields, parts):
             if name == "_" or (part is None and declared[name].default is not MISSING):
                 continue
             values[name] = part
-            if isinstance(part, Group):
+            if isinstance(part, NodeList):
                 values[name] = part.nodes
                 if part.growing:
                     values["growing"] = part.growing
@@ -240,31 +240,31 @@ class TreeBuilder:
             self.mistakes.append(mistakes.number_out_of_range(span))
         return tree.Number(value=value, text=text, span=span)
 
-    def _in_parentheses(self, parts: Parts) -> tree.Node:
-        node: tree.Node = replace(parts[1], span=self._span(parts))
+    def _in_parentheses(self, parts: Parts) -> tree.Syntax:
+        node: tree.Syntax = replace(parts[1], span=self._span(parts))
         return node
 
     # Lists
 
-    def _group(self, parts: Parts) -> Group:
-        return Group(_nodes_of(parts), _place(parts[0])[0], _place(parts[-1])[1])
+    def _group(self, parts: Parts) -> NodeList:
+        return NodeList(_nodes_of(parts), _place(parts[0])[0], _place(parts[-1])[1])
 
-    def _settings(self, parts: Parts) -> Group:
+    def _settings(self, parts: Parts) -> NodeList:
         first, *others = parts
-        nodes = first.nodes if isinstance(first, Group) else (first,)
-        return Group((*nodes, *_nodes_of(others)), _place(first)[0], _place(parts[-1])[1])
+        nodes = first.nodes if isinstance(first, NodeList) else (first,)
+        return NodeList((*nodes, *_nodes_of(others)), _place(first)[0], _place(parts[-1])[1])
 
-    def _carry(self, parts: Parts) -> Group:
+    def _carry(self, parts: Parts) -> NodeList:
         together = [list(group) for is_end, group in groupby(parts, lambda part: part == ",") if not is_end]
         growing = tuple(tuple(name.text for name in _nodes_of(group)) for group in together if "growing" in group)
-        return Group(_nodes_of(parts), _place(parts[0])[0], self._span(parts).end, growing)
+        return NodeList(_nodes_of(parts), _place(parts[0])[0], self._span(parts).end, growing)
 
     # Signatures
 
     def _clause(self, field: str, parts: Parts) -> Clause:
         return Clause(field, _nodes_of(parts), self._span(parts))
 
-    def _clause_of(self, field: str, kind: type[tree.Node], fields: str, parts: Parts) -> Clause:
+    def _clause_of(self, field: str, kind: type[tree.Syntax], fields: str, parts: Parts) -> Clause:
         clause = self._clause(field, parts)
         return clause._replace(nodes=(kind(**self._fields(kind, fields, parts), span=clause.span),))
 
@@ -328,8 +328,7 @@ class TreeBuilder:
             python_span=self._span([name if python is None else python]),
         )
 
-    def _listing(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
-        """Builds a recipe or a table."""
+    def _recipe_or_table(self, kind: type[ItemT], origin: str, parts: Parts) -> ItemT:
         return self._item(kind, f"_ name _ {origin} _ *parts _", parts)
 
     def _item(self, kind: type[ItemT], fields: str, parts: Parts, **more: Any) -> ItemT:  # Any: further fields
@@ -339,11 +338,11 @@ class TreeBuilder:
 
     # Lines
 
-    def _has_taken_name(self, kind: type[tree.Node], parts: Parts) -> bool:
+    def _has_taken_name(self, kind: type[tree.Syntax], parts: Parts) -> bool:
         """Whether the name of a statement stands on another line than the keyword beside it."""
-        if kind in (tree.Let, tree.Loss):
+        if kind in (tree.Let, tree.LossStatement):
             word, name, _, value = parts
-            is_bound = kind is tree.Loss or getattr(value, "arguments", None) is not None
+            is_bound = kind is tree.LossStatement or getattr(value, "arguments", None) is not None
         else:
             name, _, word = parts[:3] if issubclass(kind, tree.Loop) else (None, None, None)
             is_bound = name is not None

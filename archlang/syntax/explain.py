@@ -38,11 +38,11 @@ def explain(place: Place) -> Diagnostic:
     if unapplied is not None:
         return unapplied
     form = (
-        _of_line(place)
+        _line_mistake(place)
         or _misspelt_keyword(place)
         or _call_as_statement(place)
         or meant_form(place, message, label)
-        or _of_brackets(place)
+        or _bracket_mistake(place)
     )
     if form is not None:
         return form
@@ -50,7 +50,7 @@ def explain(place: Place) -> Diagnostic:
         return mistakes.operator_after_pipe(span, pipe)
     begins_line = place.before and place.token is not None and place.before[-1].line != place.token.line
     if begins_line and not (place.stack.accepts("MISSING_LINE") or place.stack.accepts("LBRACE")):
-        return _at_end(place, wanted)
+        return _ends_too_early(place, wanted)
     return _default(place, message, label)
 
 
@@ -86,7 +86,7 @@ def _misspelt_keyword(place: Place) -> Diagnostic | None:
     return misspelt(Diagnostic("E0101", message, span, "unknown keyword"), first, words)
 
 
-def _of_line(place: Place) -> Diagnostic | None:
+def _line_mistake(place: Place) -> Diagnostic | None:
     """A line of a recipe or a table that stands elsewhere."""
     first = place.before[0] if place.before else place.token
     code = place.before + place.rest
@@ -104,7 +104,7 @@ def _of_line(place: Place) -> Diagnostic | None:
     return mistakes.misplaced_line(place.span(first), belongs, around)
 
 
-def _of_brackets(place: Place) -> Diagnostic | None:
+def _bracket_mistake(place: Place) -> Diagnostic | None:
     """A bracket without the other one, or a value that is not in brackets."""
     token, around = place.token_text, place.around
     if token not in (")", "]") or (around and OPENERS[around] == token):
@@ -128,7 +128,6 @@ def _call_as_statement(place: Place) -> Diagnostic | None:
 
 
 def _pipe_before(place: Place) -> Span | None:
-    """Returns the place of the pipe that ends before an operator, if there is one."""
     values = place.stack.values
     for index in range(len(values) - 1, 0, -1):
         kind = terminal(values[index])
@@ -182,7 +181,6 @@ def _default(place: Place, message: str, label: str) -> Diagnostic:
 
 
 def _remedy(place: Place) -> str:
-    """Returns what to write if no form says it."""
     token, wanted = place.token_text, place.expected
     binds = set(wanted.phrases) <= {"`=`", "`<-`"} and not place.is_in_recipe
     is_bound = place.rest[1:2] in (["="], ["<-"])
@@ -213,12 +211,11 @@ def explain_end(place: Place, phrases: tuple[str, ...]) -> Diagnostic:
     return (
         _misspelt_keyword(place)
         or (_unapplied(place.back()) if "`<-`" in wanted.phrases else None)
-        or _at_end(place, wanted)
+        or _ends_too_early(place, wanted)
     )
 
 
-def _at_end(place: Place, wanted: Expected) -> Diagnostic:
-    """Returns the diagnostic of a line that ends too early, after which the next one begins with the token."""
+def _ends_too_early(place: Place, wanted: Expected) -> Diagnostic:
     last = place.span(place.before[-1])
     following = None if place.token is None else place.token_span
     if last.text in _UNFINISHED and ("a value" in wanted.phrases or last.text == "|>"):

@@ -12,7 +12,7 @@ from archlang.syntax.builder import LineTaken, TreeBuilder
 from archlang.syntax.explain import explain, explain_end
 from archlang.syntax.grammar import kinds
 from archlang.syntax.place import Place
-from archlang.syntax.stack import Stack
+from archlang.syntax.stack import ParserStack
 from archlang.syntax.tokens import CLAUSE_WORDS, unclosed
 from archlang.syntax.units import OddBrace
 
@@ -28,7 +28,7 @@ class Feed:
 
     def __init__(self, source: Source, tokens: list[Token], builder: TreeBuilder, start: str = "start") -> None:
         self.mistakes: list[Diagnostic] = []
-        self.stack = Stack(builder, start)
+        self.stack = ParserStack(builder, start)
         self._builder = builder
         self._source = source
         self._tokens = tokens

@@ -58,7 +58,7 @@ class Callbacks:
         self._functions: dict[int, Any] = {}  # Any: lark's functions of parts
 
     def __contains__(self, terminal: str) -> bool:
-        return False  # tokens stay as they are
+        return False  # tokens are not normalized
 
     def __getitem__(self, rule: Any) -> Any:  # Any: a rule of lark
         function = self._functions.get(id(rule))
@@ -102,7 +102,7 @@ def _load(cache_file: Path) -> Lark | None:
         stored = json.loads(text, object_hook=_with_numbers)
         loaded: Lark = Lark._load_from_dict(stored["data"], stored["memo"])  # type: ignore[no-untyped-call]  # lark's
         return loaded
-    except Exception:  # a damaged cache file is generated anew
+    except Exception:  # a damaged cache file is regenerated
         return None
 
 

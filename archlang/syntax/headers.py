@@ -115,7 +115,6 @@ class Header:
         return self._stack.accepts(kind, settles=True)
 
     def _report_missing(self, tokens: list[Token]) -> None:
-        """Reports what is missing before some tokens, or at the end of the header."""
         before = self._feed.before(tokens[0]) if tokens else self._tokens[-1]
         if tokens and before.line == tokens[0].line:
             self._feed.report_unexpected(tokens, 0)

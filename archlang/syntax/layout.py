@@ -29,19 +29,18 @@ _LEVELS = (
 def spaced(code: Sequence[Token]) -> str:
     """Returns tokens on one line, without the last comma of a list."""
     text = ""
-    for index, token in enumerate(code):
+    for index, token in enumerate(map(str, code)):
         if token != "," or code[index + 1 : index + 2] not in ([")"], ["]"]):
-            text += " " * (index > 0 and _is_apart(code, index)) + token
+            text += " " * (index > 0 and _has_space_before(code, index)) + token
     return text
 
 
-def _is_apart(code: Sequence[Token], index: int) -> bool:
-    """Returns whether a space stands before a token."""
-    before, token = code[index - 1], code[index]
-    has_space = before.end_pos != token.start_pos
+def _has_space_before(code: Sequence[Token], index: int) -> bool:
+    has_space = code[index - 1].end_pos != code[index].start_pos
+    before, token = str(code[index - 1]), str(code[index])  # tokens take long to compare
     if token in (",", ")", "]", ":", "..", "...") or before in ("(", "[", "..") or (before == "{" and token == "}"):
         return False
-    if before == "-" and _is_prefix(code, index - 1):
+    if before == "-" and _is_prefix_minus(code, index - 1):
         return token == "-" or (token == "from" and has_space)
     if token in ("(", "["):
         is_value = before in RESERVED or (before in _WORDS_BEFORE_VALUES and has_space)
@@ -49,8 +48,7 @@ def _is_apart(code: Sequence[Token], index: int) -> bool:
     return True
 
 
-def _is_prefix(code: Sequence[Token], index: int) -> bool:
-    """Returns whether a `-` stands before a value, and not between two."""
+def _is_prefix_minus(code: Sequence[Token], index: int) -> bool:
     before = code[index - 1] if index else None
     is_beside = index + 1 < len(code) and code[index].end_pos == code[index + 1].start_pos
     return before in (*_SIGNS, *RESERVED) or ((before is None or before in _WORDS_BEFORE_VALUES) and is_beside)
@@ -136,4 +134,4 @@ def _is_break(code: Sequence[Token], place: int, level: Sequence[str]) -> bool:
         return token in level and is_line and not is_part and (token != "causal" or code[1] == "task")
     if "," in level:
         return before == "," and token not in CLOSERS
-    return token in level and before != "}" and not (token == "-" and _is_prefix(code, place))
+    return token in level and before != "}" and not (token == "-" and _is_prefix_minus(code, place))

@@ -302,7 +302,7 @@ def unknown_character(span: Span) -> Diagnostic:
         remedy = "write the path of a file in quotes"
     elif text == "." and span.source.text.endswith("..", 0, span.start):
         remedy, edit = "a range has two points, as in `1..3`", Edit(span, "")
-    elif text == "." and (number := _number_at(span)) is not None:
+    elif text == "." and (number := _complete_number(span)) is not None:
         edit, is_safe = number, number.span.text[0] == "."
         remedy = f"write `{number.text}`" + ("" if is_safe else ", or delete the point")
     elif text[0] in _OF_SIGN:
@@ -326,8 +326,7 @@ def unknown_character(span: Span) -> Diagnostic:
     return diagnostic if edit is None else diagnostic.with_edits(edit, is_safe=is_safe)
 
 
-def _number_at(point: Span) -> Edit | None:
-    """Returns the edit that completes a number without digits on one side of its point."""
+def _complete_number(point: Span) -> Edit | None:
     text = point.source.text
     digits = _WHOLE_DIGITS.search(text, max(0, point.start - _LONGEST), point.start)
     number = _HALF_NUMBER.match(text, point.start if digits is None else digits.start())

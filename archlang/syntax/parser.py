@@ -15,9 +15,9 @@ from archlang.syntax import mistakes, units
 from archlang.syntax.builder import DEEPEST, LineTaken, TreeBuilder, too_deep
 from archlang.syntax.reading import LARGEST, read
 from archlang.syntax.recovery import Recovery
-from archlang.syntax.stack import Stack
+from archlang.syntax.stack import ParserStack
 from archlang.syntax.tokens import CLOSERS, LONGEST_WORD, MOST_WORDS, OPENERS, tokens
-from archlang.syntax.tree import Item, Name, Node, Program, Setting
+from archlang.syntax.tree import Item, Name, Program, Setting, Syntax
 
 if TYPE_CHECKING:
     from lark import Token
@@ -36,10 +36,10 @@ _END_OF_PART = re.compile(
 )
 
 
-class Part(NamedTuple):
+class ParsedPart(NamedTuple):
     """The nodes of a part of a text, its mistakes, and the number of its tokens and comments."""
 
-    nodes: list[Node]
+    nodes: list[Syntax]
     mistakes: list[Diagnostic]
     words: int
 
@@ -74,14 +74,14 @@ def bounds_of_parts(text: str) -> Iterator[tuple[int, int]]:
     return pairwise((0, *(end.end() for end in _END_OF_PART.finditer(text)), len(text)))
 
 
-def parse_part(source: Source, start: int, end: int) -> Part:
+def parse_part(source: Source, start: int, end: int) -> ParsedPart:
     """Parses a part of a text. One with a word that is too long counts more words than a text may have."""
     code, comments, excess = tokens(source, start, end)
     words = len(code) + len(comments) if excess is None else MOST_WORDS + 1
     sound = _parse_sound(source, code)
     if sound is not None:
-        return Part(sound, [], words)
-    part = Part([], [], words)
+        return ParsedPart(sound, [], words)
+    part = ParsedPart([], [], words)
     for item in units.items(code):
         nodes, found = _parse_item(source, item)
         part.nodes.extend(nodes)
@@ -91,9 +91,9 @@ def parse_part(source: Source, start: int, end: int) -> Part:
     return part
 
 
-def join(source: Source, parts: Iterable[Part]) -> tuple[Program, tuple[Diagnostic, ...]]:
+def join(source: Source, parts: Iterable[ParsedPart]) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Returns the program that consists of parts, and the diagnostics; parts after too many mistakes are left out."""
-    nodes, found = list[Node](), list[Diagnostic]()
+    nodes, found = list[Syntax](), list[Diagnostic]()
     for part in parts:
         nodes += part.nodes
         found += part.mistakes
@@ -115,30 +115,28 @@ def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
     return mistakes.too_many_words(span, MOST_WORDS), []
 
 
-def _parse_sound(source: Source, code: list[Token]) -> list[Node] | None:
-    """Returns the items of tokens; None if the tokens have a mistake."""
+def _parse_sound(source: Source, code: list[Token]) -> list[Syntax] | None:
     from lark import UnexpectedToken
 
     builder = TreeBuilder(source)
-    stack = Stack(builder)
-    if _too_deep(source, code):
+    stack = ParserStack(builder)
+    if _deepest_bracket(source, code):
         return None
     try:
         for token in code:
             stack.feed(token)
-        nodes: list[Node] = stack.end()
+        nodes: list[Syntax] = stack.end()
     except (UnexpectedToken, LineTaken):
         return None
     return None if builder.mistakes or too_deep(nodes) else nodes
 
 
-def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iterable[Diagnostic]]:
-    """Returns the nodes of one item of a text, and its mistakes."""
+def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Syntax], Iterable[Diagnostic]]:
     sound = _parse_sound(source, code)
     if sound is not None:
         return sound, ()
     found: list[Diagnostic] = []
-    deep, nodes = _too_deep(source, code), list[Node]()
+    deep, nodes = _deepest_bracket(source, code), list[Syntax]()
     if deep is None:
         builder = TreeBuilder(source)
         recovery = Recovery(source, code, builder)
@@ -152,8 +150,7 @@ def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Node], Iter
     return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
-def _too_deep(source: Source, code: list[Token]) -> Span | None:
-    """Returns the place of a bracket that is nested too deep; None if there is none."""
+def _deepest_bracket(source: Source, code: list[Token]) -> Span | None:
     depth = 0
     for token in code:
         depth += (token in OPENERS) - (token in CLOSERS and depth > 0)
@@ -179,7 +176,7 @@ def _parse_setting(name: str, text: str) -> tuple[Setting | None, Diagnostic | N
     node = recovery.read_expression()
     if node is None or recovery.mistakes or builder.mistakes:
         return None, (*recovery.mistakes, *builder.mistakes)[0]
-    if (deep := too_deep([node]) or _too_deep(source, value)) is not None:
+    if (deep := too_deep([node]) or _deepest_bracket(source, value)) is not None:
         return None, mistakes.nested_too_deep(deep, DEEPEST)
     path = Name(parts=tuple(name.split(".")), span=Span(source, 0, len(name)))
     return Setting(path=path, value=node, span=Span(source, 0, len(source.text))), None

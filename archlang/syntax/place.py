@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from archlang.errors import Source, Span
 from archlang.syntax.grammar import spellings
 from archlang.syntax.mistakes import Expected, expected, named_after
-from archlang.syntax.stack import Stack, terminal
+from archlang.syntax.stack import ParserStack, terminal
 
 if TYPE_CHECKING:
     from lark import Token
@@ -29,7 +29,7 @@ class Place:
     token: Token | None
     rest: list[Token]
     after: Token | None
-    stack: Stack
+    stack: ParserStack
     is_in_recipe: bool
 
     @cached_property

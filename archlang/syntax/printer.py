@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
     return spaced(tokens(Source("", text))[0])
 
 
-def unparse(node: tree.Node) -> str:
+def unparse(node: tree.Syntax) -> str:
     """Prints an expression, a type, a parameter, or a part of a recipe on one line of any length."""
     match node:
         case tree.Number(text=text) | tree.Name(text=text):
@@ -40,7 +40,7 @@ def unparse(node: tree.Node) -> str:
             return f"vary {', '.join(map(unparse, variations))}"
         case tree.Variation(path=path, values=values):
             return f"{path.text} in {unparse(values)}"
-        case tree.Call(callee=callee, statics=statics, arguments=None):
+        case tree.CallExpression(callee=callee, statics=statics, arguments=None):
             return f"{callee.text}[{', '.join(map(unparse, statics))}]" if statics else callee.text
         case tree.StaticArgument(name=name, value=value):
             return f"{name} = {unparse(value)}" if name else unparse(value)
@@ -58,7 +58,7 @@ def signature_text(item: tree.Definition | tree.Extern) -> str:
         text += f"[\n    {statics}\n]"
     if signature.result is not None:
         text += f"({', '.join(map(unparse, signature.inputs))}) -> {unparse(signature.result)}"
-    clauses: list[tuple[str, Sequence[tree.Node]]] = [("where", signature.where)]
+    clauses: list[tuple[str, Sequence[tree.Syntax]]] = [("where", signature.where)]
     if isinstance(item, tree.Extern):
         clauses += [("reads", item.reads), ("gives", item.gives), *(("", (caveat,)) for caveat in item.caveats)]
         clauses += [("pure", ())] * item.pure + [("causal", ())] * item.causal
@@ -135,7 +135,7 @@ class _Formatter:
             following.append(following[-1] if token.type == "COMMENT" else token)
         for index, token in enumerate(self._tokens):
             code = following[-1 - index]  # the token, or the first after a comment
-            begins = code is None or self._begins(code)
+            begins = code is None or self._begins_line(code)
             if token.type == "COMMENT" and begins:
                 is_beside = bool(self._line) and self._tokens[index - 1].line == token.line
                 self._flush(token if is_beside else None)
@@ -152,13 +152,11 @@ class _Formatter:
         self._flush()
         return self._rows
 
-    def _begins(self, token: Token) -> bool:
-        """Returns whether a token begins a line."""
+    def _begins_line(self, token: Token) -> bool:
         place = token.start_pos or 0
         return place >= self._inline_end and (token == "}" or place in self._starts)
 
     def _is_inline(self, body: Sequence[Token]) -> bool:
-        """Returns whether a body stays on the line of its header."""
         start, end = body[0].start_pos or 0, body[-1].end_pos or 0
         has_comments = bisect_left(self._comments, start) < bisect_left(self._comments, end)
         if has_comments or "{" in body[1:] or sum(token.start_pos in self._starts for token in body) > 1:

@@ -12,9 +12,9 @@ from archlang.syntax.feed import Feed
 from archlang.syntax.headers import Header
 from archlang.syntax.mistakes import Expected
 from archlang.syntax.place import Place
-from archlang.syntax.stack import Stack
+from archlang.syntax.stack import ParserStack
 from archlang.syntax.tokens import BINDERS, ITEM_WORDS, PART_WORDS, RESERVED, TABLE_WORDS
-from archlang.syntax.units import FOREIGN_ELSE, Unit, cut, is_word
+from archlang.syntax.units import FOREIGN_ELSE, TokenGroup, cut, is_word
 
 if TYPE_CHECKING:
     from lark import Token
@@ -71,7 +71,7 @@ class Recovery(Feed):
             self.mistakes.append(mistakes.unexpected_end(end, Expected(("a value",))))
         return self.stack.end() if self._tokens and self.feed(self._tokens, ("$END",)) else None
 
-    def _item_word(self, header: Unit) -> str:
+    def _item_word(self, header: TokenGroup) -> str:
         """Returns the word of the item, which may be misspelt or missing; empty if the tokens are no item."""
         from lark import Token
 
@@ -96,7 +96,7 @@ class Recovery(Feed):
         header.tokens = [word, *header.tokens[1:]] if header.tokens else [word]
         return near
 
-    def _read_item_body(self, header: Unit, others: list[Unit]) -> None:
+    def _read_item_body(self, header: TokenGroup, others: list[TokenGroup]) -> None:
         if header.opener is None:
             self._report_missing_brace(header.tokens)
             end = header.tokens[-1].end_pos or 0
@@ -112,7 +112,7 @@ class Recovery(Feed):
 
     # Bodies
 
-    def _read_body(self, unit: Unit, others: list[Unit] | None = None) -> None:
+    def _read_body(self, unit: TokenGroup, others: list[TokenGroup] | None = None) -> None:
         opener, closer = unit.opener, unit.closer
         assert opener is not None, "the unit has a body"
         assert closer is not None, "each body is closed"
@@ -125,13 +125,13 @@ class Recovery(Feed):
         written = ([token for token in other.tokens if token] for other in others or ())
         if after := next(filter(None, written), None):
             # Lines whose header may be missing.
-            place = Place(self._source, [], after[0], after, None, Stack(self._builder), is_in_recipe=False)
+            place = Place(self._source, [], after[0], after, None, ParserStack(self._builder), is_in_recipe=False)
             self._report(explain(place))
         if not closer and self.stack.accepts("MISSING_LINE"):
             self.stack.put("MISSING_LINE", "", closer.start_pos or 0, closer.start_pos or 0)
         self.stack.put("RBRACE", "}", closer.start_pos or 0, closer.end_pos or 0)
 
-    def _read_statement(self, unit: Unit, is_followed: bool) -> None:
+    def _read_statement(self, unit: TokenGroup, is_followed: bool) -> None:
         """Reads a statement; one that `is_followed` by an `else` is no whole one."""
         size = len(self.stack.values)
         tokens = unit.tokens
@@ -145,7 +145,7 @@ class Recovery(Feed):
         if not is_followed:
             self.stack.accepts("MISSING_LINE", settles=True)
 
-    def _read_header(self, unit: Unit, size: int, is_followed: bool) -> None:
+    def _read_header(self, unit: TokenGroup, size: int, is_followed: bool) -> None:
         """Reads the header of a body in a body; an `if` or `else` that cannot be read stays one."""
         tokens, opener = unit.tokens, unit.opener
         assert opener is not None, "the unit has a body"
@@ -172,7 +172,6 @@ class Recovery(Feed):
             self.stack.put("MISSING_LINE", self._source.text[start:end].rstrip(), start, last)
 
     def _with_else(self, tokens: list[Token]) -> list[Token]:
-        """Returns the tokens of a header that begins with a word in place of `else` or `else if`."""
         from lark import Token
 
         first, is_chained = tokens[0], tokens[0] in FOREIGN_ELSE
@@ -181,7 +180,7 @@ class Recovery(Feed):
         place = (first.start_pos or 0, first.line, first.column, None, None, first.end_pos)
         return [*(Token(word.upper(), word, *place) for word in words), *tokens[1:]]
 
-    def _read_part(self, unit: Unit) -> None:
+    def _read_part(self, unit: TokenGroup) -> None:
         size = len(self.stack.values)
         tokens = unit.tokens
         if len(tokens) > 1 and tokens[-1] == "}":
@@ -218,8 +217,7 @@ class Recovery(Feed):
         return True
 
 
-def _is_else(unit: Unit) -> bool:
-    """Returns whether a unit is the branch of an `if`, whose word may be foreign or misspelt."""
+def _is_else(unit: TokenGroup) -> bool:
     if not unit.tokens or unit.opener is None:
         return not unit.tokens and not unit.opener
     first = unit.tokens[0]

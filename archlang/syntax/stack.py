@@ -20,7 +20,7 @@ _LONGEST_WAY = 12
 _PAIRS = {"<-": ("LESSTHAN", "MINUS"), "+-": ("PLUS", "MINUS")}
 
 
-class Stack:
+class ParserStack:
     """The tokens and nodes that the parser has read. `values` and `states` shrink together."""
 
     def __init__(self, builder: TreeBuilder | None, start: str = "start") -> None:
@@ -174,7 +174,7 @@ def read_prefix(text: str) -> Prefix | None:
     """Returns the tokens of a text with which a program can begin; None if no program begins so."""
     from lark import UnexpectedToken
 
-    stack = Stack(None)
+    stack = ParserStack(None)
     code, _, excess = tokens(Source("", text))
     try:
         for token in code:

@@ -1,4 +1,4 @@
-"""The tree of a program and its documentation. Nodes are frozen, have a span, and are equal but for layout."""
+"""The tree of a program and its documentation. Nodes are frozen, have a span, and are equal except for layout."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import dataclass_transform
+from typing import TYPE_CHECKING, TypeVar, dataclass_transform
 
 from archlang.errors import Source, Span
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class Syntax:
     """A node of the tree. Each subclass is a dataclass like this one."""
 
     span: Span = field(compare=False, repr=False)
@@ -22,25 +22,27 @@ class Node:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
+N = TypeVar("N", bound=Syntax)
+
 # Expressions. One grammar serves statics (in brackets) and data (in parentheses and bodies).
 
 
-class Number(Node):
+class Number(Syntax):
     """`14`, `30_000`, `1.5e-4`: the value and the text in the program."""
 
     value: int | float
     text: str = field(compare=False)
 
 
-class Boolean(Node):
+class Boolean(Syntax):
     value: bool
 
 
-class String(Node):
+class String(Syntax):
     value: str
 
 
-class Name(Node):
+class Name(Syntax):
     """`h`, `mine.layer`, `valid.accuracy`: one or more identifiers joined by dots."""
 
     parts: tuple[str, ...]
@@ -50,25 +52,25 @@ class Name(Node):
         return ".".join(self.parts)
 
 
-class ListOf(Node):
+class ListOf(Syntax):
     items: tuple[Expression, ...]
 
 
-class Range(Node):
+class Range(Syntax):
     """`low..high`, both included."""
 
     low: Expression
     high: Expression
 
 
-class Unary(Node):
+class Unary(Syntax):
     """`-x` or `not x`."""
 
     operator: str
     operand: Expression
 
 
-class Binary(Node):
+class Binary(Syntax):
     """`+ - * / %`, `== != < <= > >= in`, `and or`."""
 
     operator: str
@@ -76,7 +78,7 @@ class Binary(Node):
     right: Expression
 
 
-class Conditional(Node):
+class Conditional(Syntax):
     """`then when test else otherwise`; `test` is static."""
 
     then: Expression
@@ -84,14 +86,14 @@ class Conditional(Node):
     otherwise: Expression
 
 
-class StaticArgument(Node):
+class StaticArgument(Syntax):
     """`14` or `heads = 4` between brackets."""
 
     name: str | None = None
     value: Expression
 
 
-class Call(Node):
+class CallExpression(Syntax):
     """`callee[statics](arguments)`; without parentheses (`arguments` is None), a block with statics."""
 
     callee: Name
@@ -99,32 +101,39 @@ class Call(Node):
     arguments: tuple[Expression, ...] | None = None
 
 
-class Pipe(Node):
-    """`value |> stage`; a Call as the stage takes the value before its own arguments."""
+def as_call(node: Name | CallExpression) -> CallExpression:
+    """The name of a block, where a call may stand, is one without statics."""
+    return node if isinstance(node, CallExpression) else CallExpression(callee=node, span=node.span)
+
+
+class Pipe(Syntax):
+    """`value |> stage`; a call as the stage takes the value before its own arguments."""
 
     value: Expression
-    stage: Name | Call
+    stage: Name | CallExpression
 
 
-class Missing(Node):
+class Missing(Syntax):
     """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
     the end of a body that is not closed."""
 
 
-Expression = Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | Call | Pipe | Missing
+Expression = (
+    Number | Boolean | String | Name | ListOf | Range | Unary | Binary | Conditional | CallExpression | Pipe | Missing
+)
 
 
 # Types and signatures.
 
 
-class TypeName(Node):
+class TypeName(Syntax):
     """`seq[n, d]`, `prob`."""
 
     name: str
     dimensions: tuple[Expression, ...] = ()
 
 
-class ConditionalType(Node):
+class ConditionalType(Syntax):
     """`then when test else otherwise`."""
 
     then: TypeExpression
@@ -135,7 +144,7 @@ class ConditionalType(Node):
 TypeExpression = TypeName | ConditionalType
 
 
-class StaticParameter(Node):
+class StaticParameter(Syntax):
     """`heads: int = 4`; `kind` is None if the program gives only a default."""
 
     name: str
@@ -143,7 +152,7 @@ class StaticParameter(Node):
     default: Expression | None = None
 
 
-class InputParameter(Node):
+class InputParameter(Syntax):
     """`kv: seq[m, e] = q`, whose default is another input; `xs: data[d]...`, which takes one or more values."""
 
     name: str
@@ -152,7 +161,7 @@ class InputParameter(Node):
     variadic: bool = False
 
 
-class Reads(Node):
+class Reads(Syntax):
     """`kv causal when causal else full`: the positions of an input that position i of the result may depend on.
     `manner` is a Name, such as `causal`, a Call such as `grouped[k]`, or a Conditional of these."""
 
@@ -160,7 +169,7 @@ class Reads(Node):
     manner: Expression
 
 
-class Caveat(Node):
+class Caveat(Syntax):
     """`depends on padding when balanced`: a rule for blocks that this block breaks, always or where `test` holds.
     `kind` is `padding` or `batch` (on which the result of a sample depends), `random`, `training` (random in training
     only) or `gradients` (which the block stops)."""
@@ -169,7 +178,7 @@ class Caveat(Node):
     test: Expression | None = None
 
 
-class Cost(Node):
+class CostClause(Syntax):
     """`parameters = d * d when gated`: a term of a cost; the terms of a `quantity` add up."""
 
     quantity: str
@@ -177,14 +186,14 @@ class Cost(Node):
     test: Expression | None = None
 
 
-class MapName(Node):
+class MapName(Syntax):
     """`query(q)`: a linear map that a block applies to one of its inputs before anything else."""
 
     name: str
     input: str
 
 
-class Maps(Node):
+class Maps(Syntax):
     """`key(kv), value(kv) = width when position != absolute`: linear maps of one `width` that may be joined."""
 
     names: tuple[MapName, ...]
@@ -192,7 +201,7 @@ class Maps(Node):
     test: Expression | None = None
 
 
-class Record(Node):
+class RecordClause(Syntax):
     """`gate = g when gated`: a kind of value that a recording keeps, and the `input` that holds the value."""
 
     kind: str
@@ -200,7 +209,7 @@ class Record(Node):
     test: Expression | None = None
 
 
-class Cut(Node):
+class Cut(Syntax):
     """`cuts evenly into count when count > 0`: a block cuts a sequence into equally long parts; without `parts`, into
     as few as their largest size allows."""
 
@@ -208,14 +217,14 @@ class Cut(Node):
     test: Expression | None = None
 
 
-class Act(Node):
+class ActClause(Syntax):
     """`reflects[heads](k, beta) when gated`: what a block does to numbers, or to the state that it carries."""
 
     act: Expression
     test: Expression | None = None
 
 
-class Signature(Node):
+class Signature(Syntax):
     """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
     are missing."""
 
@@ -229,21 +238,21 @@ class Signature(Node):
 # Statements.
 
 
-class Body(Node):
+class Body(Syntax):
     """The statements between braces."""
 
     statements: tuple[Statement, ...]
 
 
-class Let(Node):
+class Let(Syntax):
     """`let f = feedforward[512]`: names an instance, whose calls share weights."""
 
     name: str
     name_span: Span = field(compare=False, repr=False)
-    value: Name | Call
+    value: Name | CallExpression
 
 
-class Assign(Node):
+class Assign(Syntax):
     """`a = norm(h)`: binds a new name."""
 
     name: str
@@ -251,7 +260,7 @@ class Assign(Node):
     value: Expression
 
 
-class Update(Node):
+class Update(Syntax):
     """`h <- …`: updates a state that is bound outside this loop."""
 
     name: str
@@ -259,7 +268,7 @@ class Update(Node):
     value: Expression
 
 
-class Loss(Node):
+class LossStatement(Syntax):
     """`loss balance = e`: training adds the value to the loss, under this name."""
 
     name: str
@@ -267,15 +276,15 @@ class Loss(Node):
     value: Expression
 
 
-class Return(Node):
+class Return(Syntax):
     value: Expression
 
 
-class Emit(Node):
+class Emit(Syntax):
     value: Expression
 
 
-class If(Node):
+class If(Syntax):
     """`if test { … } else { … }` with a static `test`. For `else if`, `otherwise` contains one If."""
 
     test: Expression
@@ -283,7 +292,7 @@ class If(Node):
     otherwise: Body | None = None
 
 
-class Repeat(Node):
+class RepeatStatement(Syntax):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
     number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
     has a `drawn` block, which draws the number of steps in training."""
@@ -291,12 +300,12 @@ class Repeat(Node):
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
-    drawn: Name | Call | None = None
+    drawn: Name | CallExpression | None = None
     truncated: Expression | None = None
     body: Body
 
 
-class Stack(Node):
+class StackStatement(Syntax):
     """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
 
     target: str | None = None
@@ -305,7 +314,7 @@ class Stack(Node):
     body: Body
 
 
-class Halting(Node):
+class HaltingStatement(Syntax):
     """`y = repeat 20 halting h as s by token_halt[0.999] { … emit e }`. `target` is the `y` and `mixture` the `s`, or
     None. `truncated` is an expression that this loop cannot have."""
 
@@ -316,12 +325,12 @@ class Halting(Node):
     state_span: Span = field(compare=False, repr=False)
     mixture: str | None = None
     mixture_span: Span | None = field(default=None, compare=False, repr=False)
-    by: Name | Call
+    by: Name | CallExpression
     truncated: Expression | None = None
     body: Body
 
 
-class Scan(Node):
+class ScanStatement(Syntax):
     """`y = scan c after b[3] in chunks[10](h) carry m, k and v growing truncated 4 { … emit c }`. `target` is the `y`,
     or None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
     names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
@@ -341,7 +350,7 @@ class Scan(Node):
     body: Body
 
 
-class Experts(Node):
+class ExpertsStatement(Syntax):
     """`y = experts v in h by w { … emit e }`; `target` is the `y`, and `variable` the `v`."""
 
     target: str
@@ -353,28 +362,37 @@ class Experts(Node):
     body: Body
 
 
-class Unclear(Node):
+class Unclear(Syntax):
     """A body whose `header`, such as that of a loop, cannot be read."""
 
     header: Missing
     body: Body
 
 
-Loop = Repeat | Stack | Halting | Scan | Experts
-Statement = (
-    Let | Assign | Update | Loss | Return | Emit | If | Repeat | Stack | Halting | Scan | Experts | Missing | Unclear
-)
+Loop = RepeatStatement | StackStatement | HaltingStatement | ScanStatement | ExpertsStatement
+Statement = Let | Assign | Update | LossStatement | Return | Emit | If | Loop | Missing | Unclear
 
 
 # Items.
 
 
-class Item(Node):
+class Item(Syntax):
     """An item of a file. `documentation` are its `##` lines without the marks. `is_whole` is False if its text has
     syntax mistakes."""
 
     documentation: tuple[str, ...] = field(default=(), compare=False)
     is_whole: bool = field(default=True, compare=False, repr=False)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A field that `moved` has left is moved when it is first read."""
+            if "_unmoved" not in self.__dict__ or name not in self.__dataclass_fields__:
+                raise AttributeError(name)
+            item, source, distance = self._unmoved
+            value = _moved_value(getattr(item, name), source, distance)
+            object.__setattr__(self, name, value)
+            return value
 
 
 class Use(Item):
@@ -415,11 +433,11 @@ class Extern(Item):
     pure: bool = False
     pure_span: Span | None = field(default=None, compare=False, repr=False)
     sizes: tuple[StaticArgument, ...] = ()
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[CostClause, ...] = ()
     maps: tuple[Maps, ...] = ()
-    records: tuple[Record, ...] = ()
+    records: tuple[RecordClause, ...] = ()
     cuts: tuple[Cut, ...] = ()
-    acts: tuple[Act, ...] = ()
+    acts: tuple[ActClause, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
@@ -428,38 +446,38 @@ class Extern(Item):
     python_span: Span = field(compare=False, repr=False)
 
 
-class Choice(Node):
+class Choice(Syntax):
     """`task ctl[…]`, `model ndr[…]`, `train adamw[…]`; `word` is the keyword."""
 
     word: str
-    value: Name | Call
+    value: Name | CallExpression
 
 
-class Setting(Node):
+class Setting(Syntax):
     """`model.steps = 24`."""
 
     path: Name
     value: Expression
 
 
-class AtTest(Node):
+class AtTest(Syntax):
     """`test model.steps = 24, …`: statics that differ at test time."""
 
     settings: tuple[Setting, ...]
 
 
-class Variation(Node):
+class Variation(Syntax):
     """`seed in 1..5`, `model.gated in [true, false]`."""
 
     path: Name
     values: Expression
 
 
-class Vary(Node):
+class Vary(Syntax):
     variations: tuple[Variation, ...]
 
 
-class Sought(Node):
+class Sought(Syntax):
     """`train.lr in 1e-4..1e-2 log`, `model.heads in [1, 2, 4]`: where `tune` looks for a static."""
 
     path: Name
@@ -467,11 +485,11 @@ class Sought(Node):
     log: bool = False
 
 
-class Search(Node):
+class Search(Syntax):
     sought: tuple[Sought, ...]
 
 
-class Claim(Node):
+class Claim(Syntax):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
     median over seeds, another claim the mean."""
 
@@ -494,14 +512,14 @@ class Recipe(Item):
     parts: tuple[Choice | AtTest | Vary | Search | Claim | Missing, ...]
 
 
-class CellNumber(Node):
+class CellNumber(Syntax):
     """`0.84 ± 0.01` of a row's claims; `-`, a cell without a number, has no value."""
 
     value: Expression | None = None
     deviation: Expression | None = None
 
 
-class Published(Node):
+class Published(Syntax):
     """`claims 1.00 ± 0.00, -, 0.13 ± 0.01 from "NDR, Table 1"`: the published numbers of a row in the order of the
     columns, medians after `claims median`. Without an origin, they are from the table's."""
 
@@ -510,7 +528,7 @@ class Published(Node):
     origin: str | None = None
 
 
-class Row(Node):
+class Row(Syntax):
     """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
     best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
     recipe."""
@@ -524,7 +542,7 @@ class Row(Node):
     published: Published | None = None
 
 
-class Column(Node):
+class Column(Syntax):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
     recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
     `average`: its `metric` is the name of a table, of which it averages the rows of the same titles over the columns
@@ -538,7 +556,7 @@ class Column(Node):
     best_of: tuple[Name, ...] = ()
 
 
-class Columns(Node):
+class Columns(Syntax):
     """`columns "Longer" test.accuracy at task.order in [forward, backward]`: a column for each combination of
     the values after `in`, which stand in its title, as in “Longer, forward”."""
 
@@ -567,7 +585,7 @@ class Program:
     unnamed: tuple[Definition | Recipe | Table, ...] = ()
 
     @staticmethod
-    def of(nodes: Iterable[Node], source: Source) -> Program:
+    def of(nodes: Iterable[Syntax], source: Source) -> Program:
         """Returns the program that consists of some items, with and without names."""
         items: list[Use | Definition | Extern | Recipe | Table] = []
         unnamed: list[Definition | Recipe | Table] = []
@@ -587,26 +605,49 @@ class Program:
 # Visits
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: Syntax) -> Iterator[Syntax]:
     """Yields the node and all nodes below it, in the order of the text."""
     # A stack, because nested generators take time for each level above each node.
-    stack: list[Node] = [node]
+    stack: list[Syntax] = [node]
     while stack:
         current = stack.pop()
         yield current
         stack.extend(reversed(children(current)))
 
 
-def children(node: Node) -> list[Node]:
+def children(node: Syntax) -> list[Syntax]:
     """Returns the nodes directly below a node, in the order of its fields."""
-    nodes: list[Node] = []
+    nodes: list[Syntax] = []
     for name in node.__dataclass_fields__:
         value = getattr(node, name)
-        if isinstance(value, Node):
+        if isinstance(value, Syntax):
             nodes.append(value)
         elif isinstance(value, tuple):
-            nodes += [part for part in value if isinstance(part, Node)]
+            nodes += [part for part in value if isinstance(part, Syntax)]
     return nodes
+
+
+def moved(node: N, source: Source, distance: int) -> N:
+    """Returns a node with all places moved to another source, by a distance. What is inside an item is moved when it is
+    read: after a change, few items of a text are."""
+    copy: N = object.__new__(type(node))
+    if isinstance(node, Item):
+        object.__setattr__(copy, "_unmoved", (node, source, distance))
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        # A field that is missing is read from the class if it has a default.
+        if isinstance(node, Item) and isinstance(value, Syntax | tuple) and not hasattr(type(node), name):
+            continue
+        object.__setattr__(copy, name, _moved_value(value, source, distance))
+    return copy
+
+
+def _moved_value(value: object, source: Source, distance: int) -> object:
+    if isinstance(value, Span):
+        return Span(source, value.start + distance, value.end + distance)
+    if isinstance(value, Syntax):
+        return moved(value, source, distance)
+    return tuple([_moved_value(each, source, distance) for each in value]) if isinstance(value, tuple) else value
 
 
 _SENTENCE = re.compile(r".*?[.?!](?= [A-Z`]|$)")

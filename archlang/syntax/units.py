@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from archlang.syntax.tokens import (
@@ -40,13 +40,13 @@ _BEFORE_BOUND = ("let", "loss", "repeat", "stack")
 
 
 @dataclass
-class Unit:
+class TokenGroup:
     """The tokens of a statement, or of a header. The `opener` and the `closer` of a body are empty tokens if the text
     lacks them."""
 
     tokens: list[Token]
     opener: Token | None = None
-    body: list[Unit] = field(default_factory=list)
+    body: list[TokenGroup] = field(default_factory=list)
     closer: Token | None = None
 
     @property
@@ -143,7 +143,7 @@ class _Layout:
                 around = self._open[-1].body if self._open else 1
                 if token in ("}", "else") or line <= (around or line) or _begins_line_of_body(self._tokens, index):
                     statement = line
-            if _ends_header(self._tokens, index):
+            if _colon_ends_header(self._tokens, index):
                 self._odd.append(OddBrace(token))
                 self._open.append(_Open(token, line))
                 self._balanced.append(_empty("LBRACE", token, is_written=True))
@@ -158,7 +158,7 @@ class _Layout:
             if token == "{":
                 self._open.append(_Open(token, statement))
             if token == "}":
-                self._close(index, token, line)
+                self._read_closing_brace(index, token, line)
                 if is_first(self._tokens, index):
                     self._lines = [each for each in self._lines if each[0] < line]
                     self._lines.append((line, len(self._balanced)))
@@ -179,21 +179,19 @@ class _Layout:
             self._lines.pop()
         self._lines.append((column, len(self._balanced)))
 
-    def _close(self, index: int, token: Token, line: int) -> None:
-        """Reads a `}`."""
+    def _read_closing_brace(self, index: int, token: Token, line: int) -> None:
         begins_line = is_first(self._tokens, index)
         while begins_line and len(self._open) > 1 and self._open[-1].indent > line:
             self._close_missing(token)
         if begins_line and (not self._open or self._open[-1].indent != line) and self._open_missing(line):
             self._balanced.append(token)
-        elif self._open and not self._goes_on(index, self._open[-1].indent):
+        elif self._open and not self._continues_after_brace(index, self._open[-1].indent):
             self._open.pop()
             self._balanced.append(token)
         else:
             self._odd.append(OddBrace(token))
 
-    def _goes_on(self, index: int, indent: int) -> bool:
-        """Returns whether the body that is `indent`ed goes on after a `}`."""
+    def _continues_after_brace(self, index: int, indent: int) -> bool:
         line, brace = self._tokens[index].line, self._open[-1].brace
         if brace.line == line:
             return False
@@ -235,8 +233,7 @@ def _begins_line_of_body(tokens: list[Token], index: int) -> bool:
     )
 
 
-def _ends_header(tokens: list[Token], index: int) -> bool:
-    """Returns whether a `:` ends a header on its line, and the next line is indented deeper."""
+def _colon_ends_header(tokens: list[Token], index: int) -> bool:
     if tokens[index] != ":" or index + 1 == len(tokens) or tokens[index + 1].line == tokens[index].line:
         return False
     line = [*takewhile(lambda token: token.line == tokens[index].line, reversed(tokens[:index]))]
@@ -246,9 +243,10 @@ def _ends_header(tokens: list[Token], index: int) -> bool:
 
 
 def _begins_branch(tokens: list[Token], index: int) -> bool:
-    """Returns whether an `else` is none of a value."""
-    line = (token for token in tokens[index + 1 :] if token.line != tokens[index].line or token == "{")
-    return next(line, None) == "{" and (tokens[index + 1 : index + 2] in (["{"], ["if"]))
+    if tokens[index + 1 : index + 2] not in (["{"], ["if"]):
+        return False
+    line = (token for token in islice(tokens, index + 1, None) if token.line != tokens[index].line or token == "{")
+    return next(line, None) == "{"
 
 
 def _empty(kind: str, before: Token, is_written: bool = False) -> Token:
@@ -258,11 +256,11 @@ def _empty(kind: str, before: Token, is_written: bool = False) -> Token:
     return Token(kind, "{" if is_written else "", before.end_pos, before.line, 0, None, None, before.end_pos)
 
 
-def cut(tokens: list[Token]) -> tuple[list[Unit], list[OddBrace]]:
+def cut(tokens: list[Token]) -> tuple[list[TokenGroup], list[OddBrace]]:
     """Returns the units of an item, of which the first is its header, and the braces without the other one."""
     odd: list[OddBrace] = []
     is_balanced = 2 * len(closers(tokens, ("LBRACE",))) == sum(token in ("{", "}") for token in tokens)
-    if not is_balanced or any(_ends_header(tokens, index) for index in range(len(tokens))):
+    if not is_balanced or any(_colon_ends_header(tokens, index) for index in range(len(tokens))):
         tokens, odd = _Layout(tokens).balance()
     return _Cutter(tokens).read(), odd
 
@@ -277,24 +275,23 @@ class _Cutter:
         # The column of each line.
         self._columns = {token.line: token.column or 0 for token in reversed(tokens)}
 
-    def read(self) -> list[Unit]:
+    def read(self) -> list[TokenGroup]:
         """Returns the header of the item with its body, and what follows it."""
         tokens = self._tokens
         opener = next((index for index, token in enumerate(tokens) if token.type == "LBRACE"), len(tokens))
-        header = Unit(tokens[:opener])  # it may be empty
+        header = TokenGroup(tokens[:opener])  # it may be empty
         if opener == len(tokens):
             return [header]
         self._place = opener
         self._read_body(header, tokens[0])
-        rest: list[Unit] = []
+        rest: list[TokenGroup] = []
         for index in range(self._place, len(tokens)):
             if is_first(tokens, index) or not rest:
-                rest.append(Unit([]))
+                rest.append(TokenGroup([]))
             rest[-1].tokens.append(tokens[index])
         return [header, *rest]
 
-    def _read_body(self, unit: Unit, word: Token) -> None:
-        """Reads from a `{` to its `}`."""
+    def _read_body(self, unit: TokenGroup, word: Token) -> None:
         unit.opener, end = self._tokens[self._place], self._closers[self._place]
         self._place += 1
         first = self._tokens[self._place : self._place + 2]
@@ -305,18 +302,18 @@ class _Cutter:
         unit.closer = self._tokens[end]
         self._place = end + 1
 
-    def _units(self, end: int, is_recipe: bool) -> list[Unit]:
-        units: list[Unit] = []
+    def _units(self, end: int, is_recipe: bool) -> list[TokenGroup]:
+        units: list[TokenGroup] = []
         current: list[Token] = []
         parens: list[Token] = []
         indent = self._tokens[self._place].column or 0
         while self._place < end:
             place, token = self._place, self._tokens[self._place]
-            if current and self._begins(place, current, parens, is_recipe, indent):
-                units.append(Unit(current))
+            if current and self._begins_unit(place, current, parens, is_recipe, indent):
+                units.append(TokenGroup(current))
                 current, parens = [], []
             if token.type == "LBRACE" and not is_recipe:
-                units.append(Unit(current))
+                units.append(TokenGroup(current))
                 self._read_body(units[-1], token)
                 current, parens = [], []
                 continue
@@ -326,10 +323,9 @@ class _Cutter:
                 parens.pop()
             current.append(token)
             self._place += 1
-        return [*units, Unit(current)] if current else units
+        return [*units, TokenGroup(current)] if current else units
 
-    def _begins(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
-        """Returns whether a token begins a unit after the tokens of the current one."""
+    def _begins_unit(self, place: int, current: list[Token], parens: list[Token], is_recipe: bool, indent: int) -> bool:
         token, before = self._tokens[place], self._tokens[place - 1]
         following = self._tokens[place + 1] if place + 1 < len(self._tokens) else None
         begins_line, column = before.line != token.line, token.column or 0

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import RandomStream, Search, fingerprints
-from archlang.tasks.kit.listops_trees import Expressions, join_expressions
+from archlang.tasks.kit.drawing import Drawing, RandomStream, fingerprints
+from archlang.tasks.kit.listops_trees import Trees, join_expressions
 from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
@@ -78,7 +78,7 @@ class Arithmetic(ShippedTask):
         items = items.select(rng.order(len(items)))
         return Split({"x": self.enclosed(items.x)}, items.values, groups={"depth": items.depths})
 
-    def _draw(self, rng: RandomStream, split: str, depths: Interval, size: int) -> Expressions:
+    def _draw(self, rng: RandomStream, split: str, depths: Interval, size: int) -> Trees:
         """Draws distinct expressions, equally many of each depth if `balanced`."""
         room = np.zeros(depths.high + 1, dtype=np.int64)
         bins = depths.high - depths.low + 1
@@ -88,8 +88,8 @@ class Arithmetic(ShippedTask):
         else:
             room[depths.low :] = size
         remedy, share = "raise `max_length`", SHARES[split]
-        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
-        parts = list[Expressions]()
+        search = Drawing(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        parts = list[Trees]()
         while search.missing:
             items = _write(_grow_deep(rng, _BATCH, PROBABILITY[split], depths), self.max_length)
             items = items.select(room[items.depths] > 0)
@@ -138,7 +138,7 @@ def _heights(trees: _Trees) -> Integers:
     return np.asarray(sum((level >= _PRODUCT).any(axis=1).astype(np.int64) for level in trees))
 
 
-def _write(trees: _Trees, longest: int) -> Expressions:
+def _write(trees: _Trees, longest: int) -> Trees:
     sizes: list[Integers] = []
     value = size = np.zeros((len(trees[0]), 2 * trees[-1].shape[1]), dtype=np.int64)
     for level in reversed(trees):
@@ -162,10 +162,10 @@ def _write(trees: _Trees, longest: int) -> Expressions:
         between = starts + 1 + sizes[-1][short][:, 0::2]
         tokens[between[operations]] = np.where(rows[operations] == _PRODUCT, TIMES, PLUS)
         starts = np.stack([starts + 1, between + 1], axis=2).reshape(len(short), -1)
-    return Expressions(Ragged(tokens, offsets), value[short, 0], _heights(trees)[short])
+    return Trees(Ragged(tokens, offsets), value[short, 0], _heights(trees)[short])
 
 
-def _singles() -> Expressions:
+def _singles() -> Trees:
     kind, left, right = np.indices((2, 10, 10)).reshape(3, -1)
     roots, sides = (_PRODUCT + kind)[:, None], np.stack([left, right], axis=1)
     return _write([roots.astype(np.int8), sides.astype(np.int8)], 5)

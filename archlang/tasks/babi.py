@@ -49,7 +49,7 @@ _WORD = re.compile(r"[^\s.?]+|[.?]")
 
 
 @dataclass(frozen=True)
-class Question:
+class StoryQuestion:
     """A story followed by a question about it, the answer, and the number of words in the story."""
 
     source: tuple[str, ...]
@@ -57,7 +57,7 @@ class Question:
     words: int
 
 
-def read(lines: Iterable[str]) -> Iterator[Question]:
+def read(lines: Iterable[str]) -> Iterator[StoryQuestion]:
     """Yields the questions of a published file. A line is `number sentence`, or `number question<TAB>answer<TAB>facts`.
     The number 1 begins a story. Questions are not part of the story.
 
@@ -73,7 +73,7 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
         if not words or len(answer) > 2:
             raise ValueError(f"malformed line {line!r}")
         if answer:
-            yield Question((*story, *words), tuple(answer[0].lower().split(",")), len(story))
+            yield StoryQuestion((*story, *words), tuple(answer[0].lower().split(",")), len(story))
         else:
             story += words
 
@@ -110,7 +110,7 @@ class Babi(PairTask):
         target = LEXICON.encode([question.answer for question in questions])
         return self.pairs(source, target, groups)
 
-    def _task_questions(self, number: int, split: str) -> list[Question]:
+    def _task_questions(self, number: int, split: str) -> list[StoryQuestion]:
         if self.split == "length":
             questions = [*_questions(number, "train"), *_questions(number, "test")]
             # The sort is stable: questions about equally long stories keep the order of the files.
@@ -128,7 +128,7 @@ def _member(number: int, part: str) -> str:
     return f"qa{number}_{NAMES[number - 1]}_{part}.txt"
 
 
-def _questions(number: int, part: str) -> list[Question]:
+def _questions(number: int, part: str) -> list[StoryQuestion]:
     member = _member(number, part)
     try:
         questions = list(read(store.lines("babi", member)))

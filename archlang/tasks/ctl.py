@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import Fingerprints, RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import Drawing, Fingerprints, RandomStream, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
 from archlang.types.statics import Interval
@@ -67,12 +67,12 @@ class Ctl(ShippedTask):
         singles = len(self._singles())
         if self.train_size < singles:
             raise mistakes.too_few_for_singles(self.train_size, singles, self.name)
-        composed = _from_two(self.train)
+        composed = _lengths_from_two(self.train)
         available = {
-            "train": singles + (self._available(composed, HELD_OUT, 1.0) if composed else 0),
-            "iid": self._available(composed, 0.0, HELD_OUT) if composed else 0,
-            "valid": self._available(self.valid, 0.0, 1.0),
-            "test": self._available(self.test, 0.0, 1.0),
+            "train": singles + (self._items_or_estimate(composed, HELD_OUT, 1.0) if composed else 0),
+            "iid": self._items_or_estimate(composed, 0.0, HELD_OUT) if composed else 0,
+            "valid": self._items_or_estimate(self.valid, 0.0, 1.0),
+            "test": self._items_or_estimate(self.test, 0.0, 1.0),
         }
         self.check_available(available, "choose more `functions` or `symbols`, or longer compositions")
 
@@ -99,7 +99,7 @@ class Ctl(ShippedTask):
         return np.stack(rows)
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
-        train = _from_two(self.train) if split == "iid" else self.train
+        train = _lengths_from_two(self.train) if split == "iid" else self.train
         lengths = {"valid": self.valid, "test": self.test}.get(split, train)
         return {"length": () if lengths is None else lengths.values()}
 
@@ -112,7 +112,7 @@ class Ctl(ShippedTask):
                     rows = _with_equal_lengths(rows)
                 rows = rows[rng.order(len(rows))]
             case "iid":
-                rows = self._draw(rng, _from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
+                rows = self._draw(rng, _lengths_from_two(self.train), self.iid_size, "iid_size", 0.0, HELD_OUT)
             case "valid":
                 rows = self._draw(rng, self.valid, self.valid_size, "valid_size")
             case _:
@@ -133,7 +133,7 @@ class Ctl(ShippedTask):
 
     def _train_rows(self, rng: RandomStream) -> Integers:
         singles = self._singles()
-        composed = _from_two(self.train)
+        composed = _lengths_from_two(self.train)
         size = self.train_size - len(singles)
         if composed is None:
             return singles
@@ -141,7 +141,7 @@ class Ctl(ShippedTask):
             rows = self._draw(rng, composed, size, "train_size", HELD_OUT, 1.0)
         else:
             lengths = [Interval(length, length) for length in range(composed.low, composed.high + 1)]
-            shares = _even([self._available(length, HELD_OUT, 1.0) for length in lengths], size)
+            shares = _even([self._items_or_estimate(length, HELD_OUT, 1.0) for length in lengths], size)
             rows = np.concatenate(
                 [
                     _widen(self._draw(rng, length, share, "train_size", HELD_OUT, 1.0), composed.high)
@@ -166,7 +166,7 @@ class Ctl(ShippedTask):
         if lengths is None or size == 0:
             return np.zeros((0, 2), dtype=np.int64)
         reserved, parts = self._reserved(lengths), []
-        search = Search(self.name, static, size, "choose more `functions`", window=_WINDOW)
+        search = Drawing(self.name, static, size, "choose more `functions`", window=_WINDOW)
         while search.missing:
             count = rng.below(lengths.high - lengths.low + 1, _BATCH) + lengths.low
             rows = np.empty((_BATCH, lengths.high + 1), dtype=np.int64)
@@ -197,8 +197,7 @@ class Ctl(ShippedTask):
                 missing -= len(prints)
         return np.concatenate([np.zeros(0, dtype=np.uint64), *parts])
 
-    def _available(self, lengths: Interval, low: float, high: float) -> int:
-        """Returns the number of items in a share, or an estimate if they are too many to enumerate."""
+    def _items_or_estimate(self, lengths: Interval, low: float, high: float) -> int:
         total = 0
         for length in range(lengths.low, lengths.high + 1):
             items = self.symbols * self.functions**length
@@ -220,8 +219,7 @@ def _with_equal_lengths(rows: Integers) -> Integers:
     return rows[np.concatenate(chosen)]
 
 
-def _from_two(lengths: Interval) -> Interval | None:
-    """Returns the lengths of the range from 2 on; None if there are none."""
+def _lengths_from_two(lengths: Interval) -> Interval | None:
     return Interval(max(lengths.low, 2), lengths.high) if lengths.high >= 2 else None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import RandomStream, Search, fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join, offsets_of
 from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit
 from archlang.types.statics import Interval
@@ -76,7 +76,7 @@ class Dyck(ShippedTask):
         """Draws strings of these lengths, distinct ones if `distinct`."""
         rng = RandomStream("dyck", self.pairs, split, lengths.low, lengths.high, seed)
         remedy, share = "allow longer strings, or `distinct = false`", SHARES[split]
-        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        search = Drawing(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
         parts: list[Ragged] = []
         while search.missing:
             drawn = strings(rng, _BATCH, self.pairs, self.p, self.q, lengths)

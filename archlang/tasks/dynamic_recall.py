@@ -37,7 +37,6 @@ class DynamicRecall(Copy):
 
 
 def _first_positions(symbols: Ragged, queries: np.ndarray) -> Integers:
-    """Returns the position [N] of the first occurrence of each query, counted from 0."""
     lengths = symbols.lengths
     within = np.arange(len(symbols.values)) - np.repeat(symbols.offsets[:-1], lengths)
     equal = symbols.values == np.repeat(queries, lengths)

@@ -24,7 +24,7 @@ class FileLanguageModel(TextFileTask):
     text: str
 
     signs = (END, BEGIN)
-    marks: ClassVar = {"x": BEGUN}
+    marks: ClassVar[dict[str, tuple[str, str | None]]] = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
     unit = Unit.POSITION
     metrics: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")
@@ -33,7 +33,6 @@ class FileLanguageModel(TextFileTask):
         return {self.text: CUTS[self.by]}
 
     def _ends(self) -> tuple[int, int]:
-        """Returns the tokens before and after a text."""
         return self.words + 2, self.words + 1
 
     def encode(self, rows: Rows, *columns: Ragged) -> Split:

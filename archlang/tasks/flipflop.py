@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import RandomStream, Search, Seen, in_share, table_fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
@@ -62,13 +62,15 @@ class FlipFlop(ShippedTask):
                 if abs(100 * ignore - round(100 * ignore)) > 1e-6:
                     raise mistakes.not_whole_percent(static, ignore)
         available = {
-            split: min(_count(length, ignore) for ignore, length in self._cells(split)) * int(8 * (high - low)) // 8
+            split: min(_count(length, ignore) for ignore, length in self._ignore_and_length(split))
+            * int(8 * (high - low))
+            // 8
             for split, (low, high) in SHARES.items()
         }
         self.check_available(available, "choose longer sequences")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
-        cells = self._cells(split)
+        cells = self._ignore_and_length(split)
         return {"ignore": [round(100 * ignore) for ignore, _ in cells], "length": [length for _, length in cells]}
 
     def make(self, split: str, seed: int) -> Split:
@@ -79,12 +81,11 @@ class FlipFlop(ShippedTask):
         return join_splits(
             [
                 _as_split(self._draw(RandomStream("flipflop", split, number, seed), split, size, *cell, seen), cell[0])
-                for number, cell in enumerate(self._cells(split))
+                for number, cell in enumerate(self._ignore_and_length(split))
             ]
         )
 
-    def _cells(self, split: str) -> Sequence[tuple[float, int]]:
-        """Returns the `ignore` and the length of each part of a split."""
+    def _ignore_and_length(self, split: str) -> Sequence[tuple[float, int]]:
         train = [] if split == "test" else [(self.ignore, self.length)]
         if split in ("train", "iid"):
             return train
@@ -92,7 +93,7 @@ class FlipFlop(ShippedTask):
 
     def _draw(self, rng: RandomStream, split: str, size: int, ignore: float, length: int, seen: Seen) -> Tokens:
         sequences = np.empty((size, length), dtype=np.uint8)
-        search = Search(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
+        search = Drawing(self.name, f"{split}_size", size, "choose longer sequences", seen=seen)
         first = min(length // 2, _FIRST_PAIRS)
         batch = min(_BATCH_SYMBOLS // length, _BATCH)
         while search.missing:

@@ -69,7 +69,7 @@ class GraphDistance(ShippedTask):
         swapped = rng.below(2, joined.shape).astype(np.bool_)
         ends = np.stack([np.where(swapped, first, second), np.where(swapped, second, first)])
         left, right = (np.take_along_axis(names, np.take_along_axis(end, order, axis=1), axis=1) for end in ends)
-        distances = self._distances(joined, first, second, most)
+        distances = self._class_of_each_node(joined, first, second, most)
         real = np.arange(most) < counts[:, None]
         offsets, edge_offsets = offsets_of(counts), offsets_of(joined.sum(axis=1))
         fields = {
@@ -81,8 +81,7 @@ class GraphDistance(ShippedTask):
         prints = [fingerprints(field) for field in fields.values()]
         return split, combine(combine(prints[0], prints[1]), prints[2])
 
-    def _distances(self, joined: Truths, first: Integers, second: Integers, most: int) -> Integers:
-        """Returns the class of each node, by breadth-first search: [N, most]."""
+    def _class_of_each_node(self, joined: Truths, first: Integers, second: Integers, most: int) -> Integers:
         adjacent = np.zeros((len(joined), most, most), dtype=np.bool_)
         adjacent[:, first, second] = adjacent[:, second, first] = joined
         distances = np.full((len(joined), most), self.farthest + 1, dtype=np.int64)

@@ -20,7 +20,7 @@ import numpy as np
 from archlang.data import store
 from archlang.data.mistakes import DataError
 from archlang.tasks.kit import listops_trees, mistakes, published_files
-from archlang.tasks.kit.drawing import RandomStream, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.drawing import Drawing, RandomStream, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.split import Integers, Split
 from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
@@ -194,9 +194,9 @@ class ListOps(ShippedTask):
             return held_out[split](seed)
         if self.source == "original":
             return self._from_pool(split, seed)
-        return self._published(self._lists(split))
+        return self._published_lists(self._lists(split))
 
-    def _split(self, trees: listops_trees.Expressions, lengths: Integers, arguments: Integers) -> Split:
+    def _split(self, trees: listops_trees.Trees, lengths: Integers, arguments: Integers) -> Split:
         groups = {"depth": trees.depths, "length": lengths, "arguments": arguments}
         return Split({"x": self.enclosed(trees.x)}, trees.values, groups=groups)
 
@@ -214,7 +214,7 @@ class ListOps(ShippedTask):
         if not self.balanced:
             room[depths.low : depths.high + 1] = size
         remedy, share, parts = "raise `nominal_length`", DEPTH_SHARES[split], []
-        search = Search(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
+        search = Drawing(self.name, f"{split}_size", size, remedy, share=share, window=_WINDOW)
         while search.missing:
             found = 0
             for forest in self._trees_of_depths(rng, depths):
@@ -231,28 +231,27 @@ class ListOps(ShippedTask):
     def _trees_of_depths(self, rng: RandomStream, depths: Interval) -> Iterator[listops_trees.Forest]:
         """Yields batches of trees that are high enough; trees that are too low become arguments of further
         operators."""
-        growth = listops_trees.Growth(
+        branching = listops_trees.Branching(
             probability=DEPTH_PROBABILITY,
             height=depths.high,
             arguments=self.arguments,
             limit=self.nominal_length,
             cost=3,
         )
-        forest = listops_trees.grow(rng, _BATCH, growth)
+        forest = listops_trees.grow(rng, _BATCH, branching)
         while len(forest):
-            forest = forest.select(forest.sizes <= growth.limit)
+            forest = forest.select(forest.sizes <= branching.limit)
             high = forest.heights >= depths.low
             yield forest.select(high)
-            forest = listops_trees.graft(rng, forest.select(~high), growth)
+            forest = listops_trees.graft(rng, forest.select(~high), branching)
 
-    def _fitting(self, forest: listops_trees.Forest, room: Integers, search: Search) -> listops_trees.Expressions:
-        """Returns the new trees of the forest, at most `room[depth]` of each depth."""
+    def _fitting(self, forest: listops_trees.Forest, room: Integers, search: Drawing) -> listops_trees.Trees:
         # A tree is at least as high as its dependency depth. When the low depths are full, most trees are too low.
         forest = forest.select(forest.heights >= np.flatnonzero(room)[0]) if room.any() else forest
         values, depths = listops_trees.evaluate(forest)
         has_room = room[depths] > 0
         forest, values, depths = forest.select(has_room), values[has_room], depths[has_room]
-        trees = listops_trees.Expressions(listops_trees.write(forest), values, depths)
+        trees = listops_trees.Trees(listops_trees.write(forest), values, depths)
         trees = trees.select(search.fresh(fingerprints(trees.x)))
         return trees.select(trees.within(room))
 
@@ -261,13 +260,13 @@ class ListOps(ShippedTask):
     def _from_pool(self, split: str, seed: int) -> Split:
         """Returns the trees of the pool in this split. All splits share one pool of distinct trees, so that short
         trees, which run out, are equally rare in small and large splits."""
-        growth = self._growth(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
+        branching = self._branching(ORIGINAL_HEIGHT, self.arguments, _LONGEST)
         rng, parts = RandomStream("listops pool", seed), []
-        search = Search(self.name, "pool", self.pool, "allow more `arguments`", window=_WINDOW)
+        search = Drawing(self.name, "pool", self.pool, "allow more `arguments`", window=_WINDOW)
         while search.missing:
-            forest = listops_trees.grow(rng, _BATCH, growth)
-            forest = forest.select(forest.sizes <= growth.limit)
-            trees = _written(forest)
+            forest = listops_trees.grow(rng, _BATCH, branching)
+            forest = forest.select(forest.sizes <= branching.limit)
+            trees = _trees(forest)
             parts.append(trees.select(search.pick(fingerprints(trees.x))))
         trees = listops_trees.join_expressions(parts)
         keep = in_share(fingerprints(trees.x), *ORIGINAL_SHARES[split])
@@ -289,17 +288,16 @@ class ListOps(ShippedTask):
             return [each for each in lists[VALID_LINES:] if len(each.tokens) <= self.max_length]
         return lists[:VALID_LINES] if split == "valid" else lists
 
-    def _published(self, lists: list[PublishedList]) -> Split:
-        """Returns the lists of a published file. Their `depth` is the depth of their nesting."""
+    def _published_lists(self, lists: list[PublishedList]) -> Split:
         facts = np.asarray([(each.value, each.depth, each.arguments) for each in lists], dtype=np.int64).reshape(-1, 3)
-        trees = listops_trees.Expressions(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
+        trees = listops_trees.Trees(_LEXICON.encode([each.tokens for each in lists]), facts[:, 0], facts[:, 1])
         return self._split(trees, trees.x.lengths // 100 * 100, facts[:, 2])
 
     def _by_length(self, seed: int) -> Split:
         """Draws equally many trees for each range of lengths."""
         size = self.test_size or PUBLISHED_TEST_SIZE
         longest = max(lengths.high for lengths in self.test_lengths)
-        table = listops_trees.LengthTable.of(self._growth(ORIGINAL_HEIGHT, self.arguments, longest))
+        table = listops_trees.LengthTable.of(self._branching(ORIGINAL_HEIGHT, self.arguments, longest))
         seen, parts = Seen(), []
         for lengths in self.test_lengths:
             rng = RandomStream("listops lengths", lengths.low, lengths.high, seed)
@@ -318,11 +316,11 @@ class ListOps(ShippedTask):
         seen, parts = Seen(), []
         for arguments in self.test_arguments:
             rng = RandomStream("listops arguments", arguments, seed)
-            growth = self._growth(ARGUMENTS_HEIGHT, arguments, ARGUMENT_LENGTHS.high)
+            branching = self._branching(ARGUMENTS_HEIGHT, arguments, ARGUMENT_LENGTHS.high)
 
-            def trees(rng: RandomStream = rng, growth: listops_trees.Growth = growth) -> listops_trees.Forest:
-                forest = listops_trees.grow(rng, _BATCH, growth)
-                return forest.select((forest.sizes >= shortest) & (forest.sizes <= growth.limit))
+            def trees(rng: RandomStream = rng, branching: listops_trees.Branching = branching) -> listops_trees.Forest:
+                forest = listops_trees.grow(rng, _BATCH, branching)
+                return forest.select((forest.sizes >= shortest) & (forest.sizes <= branching.limit))
 
             parts.append(self._until(size, trees, ORIGINAL_SHARES["arguments"], "test_size", seen))
         labels = np.repeat(np.asarray(self.test_arguments, dtype=np.int64), size)
@@ -331,12 +329,12 @@ class ListOps(ShippedTask):
 
     def _until(
         self, size: int, trees: Callable[[], listops_trees.Forest], share: tuple[float, float], static: str, seen: Seen
-    ) -> listops_trees.Expressions:
+    ) -> listops_trees.Trees:
         """Draws `size` distinct trees of a share."""
-        parts: list[listops_trees.Expressions] = []
-        search = Search(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
+        parts: list[listops_trees.Trees] = []
+        search = Drawing(self.name, static, size, "allow other lengths", share=share, window=_WINDOW, seen=seen)
         while search.missing:
-            batch = _written(trees())
+            batch = _trees(trees())
             parts.append(batch.select(search.pick(fingerprints(batch.x))))
         return listops_trees.join_expressions(parts)
 
@@ -349,12 +347,12 @@ class ListOps(ShippedTask):
 
     def _beyond(self, seed: int) -> Split:
         """Returns the test trees of Long Range Arena for the other sources: its file, if the source is `files` and the
-        file is at hand, or else trees that are drawn. Each of these has an operator with more arguments than the trees
+        file is present, or else drawn trees. Each of these has an operator with more arguments than the trees
         of train, valid, iid and test have, so none of them is among those."""
         if self.source == "files" and _has_arena():
             lines = store.lines(*ARENA)
             next(lines, None)  # a header
-            return self._published(list(published_files.parse_each(*ARENA, lines, _read_of_arena, first=2)))
+            return self._published_lists(list(published_files.parse_each(*ARENA, lines, _read_of_arena, first=2)))
         rng = RandomStream("listops lra", "beyond", seed)
         return self._trees_of_arena(
             rng, self.test_size or LRA_SIZES["test"], LRA_SHARE, "test_size", self.arguments + 1
@@ -364,19 +362,21 @@ class ListOps(ShippedTask):
         self, rng: RandomStream, size: int, share: tuple[float, float], static: str, arguments: int
     ) -> Split:
         """Draws trees of which some operator has at least so many arguments."""
-        growth = self._growth(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
+        branching = self._branching(LRA_HEIGHT, LRA_ARGUMENTS, LRA_LENGTHS.high)
 
         def trees() -> listops_trees.Forest:
-            forest = listops_trees.grow(rng, _BATCH >> 2, growth)
-            is_long = (forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= growth.limit)
+            forest = listops_trees.grow(rng, _BATCH >> 2, branching)
+            is_long = (forest.sizes >= LRA_LENGTHS.low) & (forest.sizes <= branching.limit)
             return forest.select(is_long & (forest.most_arguments() >= arguments))
 
         drawn = self._until(size, trees, share, static, Seen())
         return self._split(drawn, drawn.x.lengths // 100 * 100, np.full(size, LRA_ARGUMENTS))
 
-    def _growth(self, height: int, arguments: int, limit: int) -> listops_trees.Growth:
-        return listops_trees.Growth(probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit)
+    def _branching(self, height: int, arguments: int, limit: int) -> listops_trees.Branching:
+        return listops_trees.Branching(
+            probability=ORIGINAL_PROBABILITY, height=height, arguments=arguments, limit=limit
+        )
 
 
-def _written(forest: listops_trees.Forest) -> listops_trees.Expressions:
-    return listops_trees.Expressions(listops_trees.write(forest), *listops_trees.evaluate(forest))
+def _trees(forest: listops_trees.Forest) -> listops_trees.Trees:
+    return listops_trees.Trees(listops_trees.write(forest), *listops_trees.evaluate(forest))

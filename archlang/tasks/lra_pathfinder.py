@@ -38,7 +38,7 @@ import numpy.typing as npt
 from archlang.data import store
 from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
@@ -77,7 +77,7 @@ class LraPathfinder(ShippedTask):
     def _drawn(self, split: str, seed: int) -> tuple[Pixels, Integers]:
         size = self.size(split)
         rng = RandomStream("lra pathfinder", split, seed)
-        search = Search(self.name, f"{split}_size", size, "choose fewer `dashes`", share=SHARES[split])
+        search = Drawing(self.name, f"{split}_size", size, "choose fewer `dashes`", share=SHARES[split])
         pictures = np.empty((size, SIDE**2), dtype=np.uint8)
         joined = np.empty(size, dtype=np.int64)
         while search.missing:
@@ -214,19 +214,19 @@ def draw(rng: RandomStream, count: int, dashes: int, distractors: int) -> Pictur
             complete &= path.done
             ends[number] = path.first, path.last
         drawn |= path.drawn & path.done[:, None, None]
-        blocked |= _wider(path.drawn & path.done[:, None, None])
+        blocked |= _with_neighbours(path.drawn & path.done[:, None, None])
     joined = rng.below(2, count)
     rows = np.arange(count)
     first_end, second_end = rng.below(2, count), rng.below(2, count)
     first = ends[0, first_end, rows]
     second = np.where(joined[:, None] == 1, ends[0, 1 - first_end, rows], ends[1, second_end, rows])
     for positions in (first, second):
-        drawn |= _mark(positions)
+        drawn |= _round_marks(positions)
     return Pictures(np.where(drawn, 255, 0).astype(np.uint8)[complete], joined[complete])
 
 
 @dataclass(frozen=True, eq=False)
-class _Path:
+class _DashedPaths:
     """A path for each of N pictures: its pixels [N, 32, 32], its ends [N, 2], and whether it is complete [N]."""
 
     drawn: Canvas
@@ -235,7 +235,7 @@ class _Path:
     done: Truths
 
 
-def _grow(rng: RandomStream, blocked: Canvas, wanted: Truths, dashes: int) -> _Path:
+def _grow(rng: RandomStream, blocked: Canvas, wanted: Truths, dashes: int) -> _DashedPaths:
     """Draws paths that avoid blocked pixels and themselves, for the wanted pictures [N]. A path without a free next
     pixel is drawn again elsewhere."""
     count = len(blocked)
@@ -249,10 +249,10 @@ def _grow(rng: RandomStream, blocked: Canvas, wanted: Truths, dashes: int) -> _P
         good, ok = missing[attempt.done], attempt.done
         drawn[good], first[good], last[good] = attempt.drawn[ok], attempt.first[ok], attempt.last[ok]
         done[good] = True
-    return _Path(drawn, first, last, done & wanted)
+    return _DashedPaths(drawn, first, last, done & wanted)
 
 
-def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
+def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _DashedPaths:
     count = len(blocked)
     drawn, closed = _blank(count), blocked.copy()
     alive = np.arange(count)
@@ -267,7 +267,7 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
         turned = np.zeros(len(alive), dtype=np.bool_)
         for turn in turns.T:
             candidate = (direction + turn) % _DIRECTIONS
-            fits = _fits(closed, alive, _points(position, candidate)) & ~turned
+            fits = _are_free(closed, alive, _points(position, candidate)) & ~turned
             direction = np.where(fits, candidate, direction)
             turned |= fits
         # Drops the paths without a free turn.
@@ -282,7 +282,7 @@ def _try(rng: RandomStream, blocked: Canvas, dashes: int) -> _Path:
         position = position + vectors[direction] * _STEP // 2
     done = np.zeros(count, dtype=np.bool_)
     done[alive] = True
-    return _Path(drawn, first, last, done)
+    return _DashedPaths(drawn, first, last, done)
 
 
 def _points(position: Integers, direction: Integers) -> Integers:
@@ -291,7 +291,7 @@ def _points(position: Integers, direction: Integers) -> Integers:
     return np.asarray(position[:, None, :] + vectors[direction][:, None, :] * steps[None, :, None] // 2)
 
 
-def _fits(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
+def _are_free(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
     """Returns whether dashes [N, k, 2] are inside their pictures [N] and on free pixels."""
     pixels = points // _UNIT
     inside = ((pixels >= _MARGIN) & (pixels < SIDE - _MARGIN)).all(axis=(1, 2))
@@ -299,15 +299,14 @@ def _fits(closed: Canvas, pictures: Integers, points: Integers) -> Truths:
     return np.asarray(inside & ~closed[pictures[:, None], clipped[..., 0], clipped[..., 1]].any(axis=1))
 
 
-def _mark(positions: Integers) -> Canvas:
+def _round_marks(positions: Integers) -> Canvas:
     """Returns round marks [N, 32, 32]: the pixels within 1.5 pixels of positions [N, 2]."""
     pixels = np.arange(SIDE) * _UNIT + _UNIT // 2
     down, across = pixels[None, :] - positions[:, :1], pixels[None, :] - positions[:, 1:]
     return np.asarray(4 * (down[:, :, None] ** 2 + across[:, None, :] ** 2) <= (3 * _UNIT) ** 2)
 
 
-def _wider(canvas: Canvas) -> Canvas:
-    """Returns the pixels with all their neighbours."""
+def _with_neighbours(canvas: Canvas) -> Canvas:
     tall = canvas.copy()
     tall[:, 1:] |= canvas[:, :-1]
     tall[:, :-1] |= canvas[:, 1:]

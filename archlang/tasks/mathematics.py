@@ -21,7 +21,7 @@ import numpy as np
 
 from archlang.data import store
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.drawing import Fingerprints, RandomStream, ScalarStream, Search, Seen, fingerprints, in_share
+from archlang.tasks.kit.drawing import Drawing, Fingerprints, RandomStream, ScalarStream, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import BEGIN, END
 from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import PairTask
@@ -94,7 +94,7 @@ class Mathematics(PairTask):
             questions, difficulties = self._drawn(split, seed)
         else:
             questions, difficulties = self._tested(split, seed), np.zeros(0, dtype=np.int64)
-        digits = np.asarray([_digits(text) for text, _ in questions], dtype=np.int64)
+        digits = np.asarray([_most_digits(text) for text, _ in questions], dtype=np.int64)
         groups = {"digits": digits, **({"difficulty": difficulties} if len(difficulties) else {})}
         source, target = (_encoded([question[side] for question in questions]) for side in (0, 1))
         return self.pairs(source, target, groups)
@@ -122,7 +122,7 @@ class Mathematics(PairTask):
         low, high = EXTRAPOLATE_DIGITS[self.module] if split == "extrapolate" else (digits, digits)
         drawn = self._questions(RandomStream("mathematics", self.module, split, seed), low, high)
         remedy, share = "choose `module = add_or_sub`", SHARES[split]
-        search = Search(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
+        search = Drawing(self.name, "test_size", self.test_size, remedy, share=share, window=_WINDOW)
         questions: list[Question] = []
         while search.missing:
             batch = list(islice(drawn, _BATCH))
@@ -199,9 +199,13 @@ class _QuestionStream(ScalarStream):
         first = max(1.0, digits * self.real())
         p, q = self.number(first), self.number(max(1.0, digits - first))
         if self.below(2):
-            return SUMS[self.below(len(SUMS))].format(_written(p), _written(q)), _written(_EXACT.add(p, q))
+            return SUMS[self.below(len(SUMS))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+                _EXACT.add(p, q)
+            )
         wordings = (*SUBTRACTIONS, *DIFFERENCES) if p >= q else SUBTRACTIONS
-        return wordings[self.below(len(wordings))].format(_written(p), _written(q)), _written(_EXACT.subtract(p, q))
+        return wordings[self.below(len(wordings))].format(_decimal_text(p), _decimal_text(q)), _decimal_text(
+            _EXACT.subtract(p, q)
+        )
 
     def place_value(self, digits: float) -> Question:
         """Returns a question about one digit of a number with about this number of digits."""
@@ -232,7 +236,6 @@ _POWERS = _powers()
 
 
 def _power_of_ten(exponent: float) -> int:
-    """Returns 10 to a power, rounded up."""
     integer = int(exponent)
     place = (exponent - integer) * _STEPS
     step = int(place)
@@ -241,7 +244,7 @@ def _power_of_ten(exponent: float) -> int:
     return -(-scaled // 2**40)
 
 
-def _written(number: Decimal) -> str:
+def _decimal_text(number: Decimal) -> str:
     """Returns a number as text without an exponent and without trailing zeros after its point."""
     text = format(number, "f")
     if "." in text:
@@ -277,8 +280,7 @@ def _checked(line: str) -> str:
     return text
 
 
-def _digits(text: str) -> int:
-    """Returns the largest number of digits of a number in a question."""
+def _most_digits(text: str) -> int:
     most = digits = 0
     for character in text:
         if character.isdigit():

@@ -68,7 +68,6 @@ class Maze(ShippedTask):
         return draw_distinct(self.name, split, size, draw, _BATCH, "a larger `side`, or shorter paths")
 
     def _maze(self, rng: ScalarStream, lengths: Interval) -> list[int] | None:
-        """Returns a maze with its path drawn; None if it has no path of these lengths from the drawn start."""
         cells, side = [WALL] * self.side**2, self.side
         rooms = [row * side + column for row in range(1, side - 1, 2) for column in range(1, side - 1, 2)]
         stack = [rooms[rng.below(len(rooms))]]

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.drawing import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import DISJOINT_SHARES, Drawing, RandomStream, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
@@ -68,7 +68,7 @@ class Mqar(ShippedTask):
     def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
         size = self.size(split)
         rng = RandomStream("mqar", split, length, pairs, seed)
-        search = Search(self.name, f"{split}_size", size, "choose more `words`", share=DISJOINT_SHARES[split])
+        search = Drawing(self.name, f"{split}_size", size, "choose more `words`", share=DISJOINT_SHARES[split])
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
         while search.missing:
             batch, batch_answers = self._rows(rng, min(_BATCH, max(64, 2 * search.missing)), length, pairs)

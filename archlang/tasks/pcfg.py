@@ -16,7 +16,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from archlang.tasks.kit import mistakes, published_files
-from archlang.tasks.kit.drawing import RandomStream, ScalarStream, Search, fingerprints
+from archlang.tasks.kit.drawing import Drawing, RandomStream, ScalarStream, fingerprints
 from archlang.tasks.kit.lexicon import BEGIN, END, Lexicon
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import PairTask
@@ -75,23 +75,22 @@ def evaluate(expression: Sequence[str]) -> Words:
 
     Raises:
         ValueError: the expression is malformed."""
-    value, stop = _value(tuple(expression), 0)
+    value, stop = _value_and_end(tuple(expression), 0)
     if stop != len(expression):
         raise ValueError(f"unexpected {' '.join(expression[stop:])} after {' '.join(expression[:stop])}")
     return value
 
 
-def _value(words: Words, start: int) -> tuple[Words, int]:
-    """Returns the value of the expression that begins at `start`, and the index after it."""
+def _value_and_end(words: Words, start: int) -> tuple[Words, int]:
     word = words[start] if start < len(words) else ""
     if word in UNARY:
-        value, stop = _value(words, start + 1)
+        value, stop = _value_and_end(words, start + 1)
         return UNARY[word](value), stop
     if word in BINARY:
-        first, comma = _value(words, start + 1)
+        first, comma = _value_and_end(words, start + 1)
         if words[comma : comma + 1] != (COMMA,):
             raise ValueError(f"{word} has no second argument in {' '.join(words)}")
-        second, stop = _value(words, comma + 1)
+        second, stop = _value_and_end(words, comma + 1)
         return BINARY[word](first, second), stop
     stop = start
     while stop < len(words) and words[stop] != COMMA and words[stop] not in UNARY and words[stop] not in BINARY:
@@ -154,7 +153,7 @@ class Pcfg(PairTask):
         if self.split == "productivity":
             low, high = (MOST_TRAINED + 1, high) if split == "test" else (low, MOST_TRAINED)
         share = SHARES[split] if split != "test" or self.split == "iid" else (0.0, 1.0)
-        search = Search(self.name, f"{split}_size", size, "choose another `split`", share=share)
+        search = Drawing(self.name, f"{split}_size", size, "choose another `split`", share=share)
         while search.missing:
             batch = [stream.short_expression(stream.weighted(_COUNTS[low - 1 : high]) + low) for _ in range(_BATCH)]
             if self.split == "systematicity":
@@ -206,6 +205,5 @@ def _count_functions(expression: Words) -> int:
 
 
 def _held_out_pair(expression: Words) -> int:
-    """Returns the number of the first held-out pair in an expression, counted from 1; 0 if it has none."""
     neighbours = set(pairwise(expression))
     return next((number for number, pair in enumerate(PAIRS, 1) if pair in neighbours), 0)

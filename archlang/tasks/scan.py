@@ -161,7 +161,7 @@ class Scan(PairTask):
         """Returns the indices of a split: commands with the primitive in test, repetitions of the primitive itself in
         train."""
         primitive = PRIMITIVES[self.split]
-        holds = np.asarray([_holds(words, primitive) for words, _ in lines])
+        holds = np.asarray([_contains_words(words, primitive) for words, _ in lines])
         alone = next(index for index, (words, _) in enumerate(lines) if words == primitive)
         if split == "test":
             return np.asarray(order[holds[order] & (order != alone)])
@@ -170,7 +170,7 @@ class Scan(PairTask):
         return np.concatenate([others, repeated])
 
 
-def _holds(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
+def _contains_words(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
     return any(words[start : start + len(part)] == part for start in range(len(words)))
 
 

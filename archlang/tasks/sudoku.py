@@ -60,7 +60,6 @@ class Sudoku(ShippedTask):
         return draw_distinct(self.name, split, size, draw, _BATCH, "more `puzzles`")
 
     def _draw(self, rng: RandomStream, blanks: Interval, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns puzzles and their solutions: [count, side²] each."""
         scalars, rows = ScalarStream(rng), []
         for _ in range(count):
             holes = blanks.low + scalars.below(blanks.high - blanks.low + 1)

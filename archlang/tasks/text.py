@@ -10,28 +10,34 @@
 ('u c h', 'c h [E]')
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
+from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 
+from archlang.elaborate.binding import Binding
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.cache import entry
-from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut
-from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
+from archlang.tasks.kit.cache import Facts, entry
+from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Cut, Lexicon, TokenCut, most_frequent
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits, ranges
 from archlang.tasks.kit.streams import Stream, open_stream
 from archlang.tasks.kit.tokenizer import load_tokenizer, token_cut, trained_tokenizer
-from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, UserFiles
 
 # The bytes of text on which a tokenizer is trained.
 _TRAINED_ON = 1 << 26
 
 
 class Text(FileLanguageModel):
+    weights: tuple[float, ...]
     length: int
     stride: int
     packed: bool
@@ -43,8 +49,48 @@ class Text(FileLanguageModel):
     version = 2
     header, group = True, "none"
     documents = True
-    own_groups, breakdown = ("window",), "window"
-    metrics: ClassVar = ("bits_per_byte", "perplexity", "accuracy")
+    own_groups = ("window",)
+    metrics: ClassVar[tuple[str, ...]] = ("bits_per_byte", "perplexity", "accuracy")
+    # The paths by static, and the task of each corpus of a mixture.
+    named: Mapping[str, tuple[str, ...]] = {}
+    parts: "tuple[Text, ...]" = ()
+    # How often each window of train is an item.
+    copies = 1
+
+    def _bind(self, statics: Mapping[str, object]) -> Binding:
+        binding = super()._bind(statics)
+        written = {static: getattr(self, static) for static in ("path", "valid", "test")}
+        self._name({static: paths if isinstance(paths, tuple) else (paths,) for static, paths in written.items()})
+        if isinstance(written["path"], tuple):
+            self.parts = tuple(copy(self) for _ in written["path"])
+            for index, part in enumerate(self.parts):
+                part._name({static: paths[index : index + 1] for static, paths in self.named.items()})
+        return binding
+
+    def _name(self, named: Mapping[str, tuple[str, ...]]) -> None:
+        self.named = {static: tuple(filter(None, paths)) for static, paths in named.items()}
+        self.path, self.valid, self.test = (next(iter(paths), "") for paths in self.named.values())
+
+    def check(self) -> None:
+        super().check()
+        count = len(self.parts) or 1
+        if not all(part.path for part in self.parts or (self,)):
+            raise mistakes.no_paths("path", self.name)
+        for static, values in {"weights": self.weights, **self.named}.items():
+            if values and len(values) != count:
+                raise mistakes.lists_differ("path", self.name, count, static, len(values))
+        for weight in self.weights:
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+                raise mistakes.not_of_kind("weights", weight, "number of 0 or more")
+        if self.weights and not any(self.weights):
+            raise mistakes.no_weight("weights", self.name)
+        if repeated := [path for path, times in Counter(self.named["path"]).items() if times > 1]:
+            raise mistakes.repeated_value("path", repeated[0])
+        if self.parts and self.stream:
+            raise mistakes.stream_of_mixture(self.name)
+
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(chain.from_iterable(self.named.values()))
 
     def files(self) -> tuple[str, ...]:
         return (*super().files(), *([self.tokenizer] if self.tokenizer else []))
@@ -60,26 +106,26 @@ class Text(FileLanguageModel):
             return str(load_tokenizer(self.name, self.tokenizer).to_str())
         if self.by != "bpe":
             return ""
-        task = self._by_bytes
-        key = [task._source(self.path).key(), self.words, self._shares]
-        facts = entry("bpe", key, list, lambda _: {"json": trained_tokenizer(task._texts(), self.words)}).facts
-        return str(facts["json"])
+        corpora = self._by_bytes.parts or (self._by_bytes,)
+        key = [[task._source(task.path).key() for task in corpora], self.words, self._shares]
+        texts = chain.from_iterable(task._texts(_TRAINED_ON // len(corpora)) for task in corpora)
+        return str(entry("bpe", key, list, lambda _: {"json": trained_tokenizer(texts, self.words)}).facts["json"])
 
     @cached_property
     def _by_bytes(self) -> Self:
         task = copy(self)
-        task.by = "bytes"
+        task.by, task.parts = "bytes", tuple(part._by_bytes for part in self.parts)
         return task
 
-    def _texts(self) -> Iterator[str]:
-        """Yields documents of train, as many as a tokenizer needs. Their tokens must be bytes."""
-        corpus, chosen = self._rows("train")
+    def _texts(self, most: int) -> Iterator[str]:
+        """Yields documents of train, of about so many bytes. Their tokens must be bytes."""
+        corpus, chosen = self._corpus_and_rows("train")
         documents = corpus.columns[0]
         starts, lengths = documents.offsets[:-1][chosen], documents.lengths[chosen]
         if corpus.source.is_one_text:
             end = int((1 - sum(self._shares.values())) * documents.offsets[-1])
             lengths = np.clip(end - starts, 0, lengths)
-        every = 1 + int(lengths.sum()) // _TRAINED_ON
+        every = 1 + int(lengths.sum()) // most
         for start, length in zip(starts[::every], lengths[::every], strict=True):
             yield documents.values[start : start + length].tobytes().decode(errors="replace")
 
@@ -120,7 +166,7 @@ class Text(FileLanguageModel):
         )
 
     @property
-    def marks(self) -> dict[str, tuple[str, None]]:  # type: ignore[override]  # a ClassVar of other tasks
+    def marks(self) -> dict[str, tuple[str, str | None]]:  # type: ignore[override]  # a ClassVar of other tasks
         return {"x": (self.vocabulary[self._ends()[0]], None)}
 
     def restored(self, lexicon: Lexicon, classes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Self:
@@ -128,31 +174,94 @@ class Text(FileLanguageModel):
         task.__dict__["_tokenizer"] = lexicon.tokenizer
         return super(Text, task).restored(lexicon, classes, groups)
 
+    # A mixture
+
+    def split_names(self) -> tuple[str, ...]:
+        present = {split for part in self.parts for split in part.split_names()}
+        return tuple(split for split in SPLITS if split in present) if self.parts else super().split_names()
+
+    @property
+    def breakdown(self) -> str:
+        return "corpus" if self.parts else "window"
+
     @property
     def group_names(self) -> dict[str, tuple[str, ...]]:
-        return {"window": ("first", "later")}
+        return {"window": ("first", "later"), **({"corpus": self._corpus_names} if self.parts else {})}
+
+    @property
+    def _corpus_names(self) -> tuple[str, ...]:
+        """The last parts of the paths, as many as tell them apart."""
+        paths = [Path(path).parts for path in self.named["path"]]
+        names = (tuple("/".join(path[-count:]) for path in paths) for count in range(1, max(map(len, paths)) + 1))
+        return next((each for each in names if len({*each}) == len(each)), self.named["path"])
+
+    @cached_property
+    def _facts(self) -> Facts:
+        if not self.parts:
+            return super()._facts
+        key = [[[part._source(path).key() for path in part._paths()] for part in self.parts], self.words, self._shares]
+        return entry(self.name, key, list, lambda _: self._find_facts()).facts
+
+    def _find_facts(self) -> Facts:
+        if not self.parts:
+            return super()._find_facts()
+        words = Counter[str]()
+        for part in self.parts:
+            corpus, chosen = part._corpus_and_rows("train")
+            counts = corpus.counts((0,), chosen)
+            words.update({corpus.text(word): int(counts[word]) for word in np.flatnonzero(counts)})
+        return {"words": most_frequent(words, self.words)}
+
+    def _mixed(self, split: str, seed: int) -> Iterator[Split]:
+        shared = {"lexicon": self.lexicon, "_tokenizer": self._tokenizer}
+        for number, part in enumerate(map(copy, self.parts)):
+            if split not in part.split_names():
+                continue
+            part.__dict__.update(shared)
+            is_drawn = self.weights and split == "train"
+            count = sum(map(len, part.pieces(split, seed))) if is_drawn else 0
+            for items in part.pieces(split, seed):
+                yield replace(
+                    items, groups={**items.groups, "corpus": np.full(len(items), number)},
+                    frequencies=np.full(len(items), self.weights[number] / count) if is_drawn else None,
+                )  # fmt: skip
+
+    # The documents of a split
 
     def _drawn(self, corpus: Corpus, split: str) -> Truths:
         if corpus.places is None or corpus.source.is_one_text:
             return np.ones(len(corpus.splits), dtype=np.bool_)
         # By ranks, so that a few documents have a split of each kind; equal ones have the same.
         ranks = np.searchsorted(np.sort(corpus.places), corpus.places)
-        first, last = self._part(split, len(ranks))
+        first, last = self._bounds_of_split(split, len(ranks))
         return np.asarray((ranks >= first) & (ranks < last))
 
-    def _part(self, split: str, count: int) -> tuple[int, int]:
-        """Returns where a split begins and ends among so many documents or windows."""
+    def _bounds_of_split(self, split: str, count: int) -> tuple[int, int]:
         valid, test = (max(round(share * count), int(share > 0)) for share in self._shares.values())
         ends = [0, count - valid - test, count - test, count]
         return ends[SPLITS.index(split)], ends[SPLITS.index(split) + 1]
 
     def pieces(self, split: str, seed: int) -> Iterator[Split]:
+        if self.parts:
+            yield from self._mixed(split, seed)
+            return
+        first = 0
+        for windows in self._windows_of(split, seed):
+            for number in range(self.copies if split == "train" else 1):
+                yield self.items(windows, first, number)
+            first += len(windows)
+
+    def items(self, windows: Split, first: int, number: int) -> Split:
+        """Returns windows, the first of which has the number `first` in its split, as items of the copy `number`."""
+        return windows
+
+    def _windows_of(self, split: str, seed: int) -> Iterator[Split]:
         source = self._source(self.path)
         own_file: str = getattr(self, split, "")
         if own_file or not source.is_one_text:
             yield from super().pieces(split, seed)
             return
-        first, last = self._part(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
+        first, last = self._bounds_of_split(split, int(self._windows(source.read().columns[0].lengths + 1).sum()))
         for items in super().pieces(split, seed):
             yield items.select(np.arange(max(first, 0), max(min(last, len(items)), 0)))
             first, last = first - len(items), last - len(items)
@@ -170,9 +279,10 @@ class Text(FileLanguageModel):
         tokens = [np.asarray(self._cut(text), self.lexicon.dtype) for text in texts]
         documents = Ragged.of_rows(tokens)
         sizes = np.array([len(text.encode(errors="surrogatepass")) for text in texts])
-        source = Source(self.name, (), (), documents=True)
+        source = UserFiles(self.name, (), (), documents=True)
         corpus = Corpus(source, (documents,), np.zeros(len(texts), np.int64), None, None, sizes, Ragged.of([]))
-        return self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
+        windows = self.encode(Rows(corpus, np.arange(len(texts)), (documents,)), documents)
+        return join_splits([self.items(windows, 0, number) for number in range(self.copies)])
 
     # Windows
 
@@ -189,7 +299,7 @@ class Text(FileLanguageModel):
         if self.packed and len(targets) and not rows.corpus.source.is_one_text:
             targets, sizes = Ragged(targets.values, targets.offsets[[0, -1]]), sizes.sum(keepdims=True)
         counts = self._windows(targets.lengths)
-        document, number = np.repeat(np.arange(len(targets)), counts), _ranges(counts)
+        document, number = np.repeat(np.arange(len(targets)), counts), ranges(counts)
         starts, positions = number * stride, targets.lengths[document]
         stops = np.minimum(starts + self.length, positions)
         # Where the window before has stopped.
@@ -200,14 +310,8 @@ class Text(FileLanguageModel):
             each.slices(targets.offsets[document] + starts, stops - starts) for each in (items.inputs["x"], targets)
         )
         counts_twice = stride < self.length
-        scored = Ragged(_ranges(targets.lengths) >= np.repeat(known - starts, targets.lengths), targets.offsets)
+        scored = Ragged(ranges(targets.lengths) >= np.repeat(known - starts, targets.lengths), targets.offsets)
         return Split(
             {"x": x}, targets, scored if counts_twice else None, {"window": np.asarray(number > 0, dtype=np.int64)},
             {"bytes": Ragged.table(sizes[:, None])},
         )  # fmt: skip
-
-
-def _ranges(counts: Integers) -> Integers:
-    """Returns 0, 1, … before each of the numbers `counts`, one range after another."""
-    offsets = offsets_of(counts)
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)

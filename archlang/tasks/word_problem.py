@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from archlang.tasks.kit.drawing import DISJOINT_SHARES, RandomStream, Search, table_fingerprints
+from archlang.tasks.kit.drawing import DISJOINT_SHARES, Drawing, RandomStream, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
 
@@ -53,7 +53,7 @@ class WordProblem(ShippedTask):
     def _draw(self, split: str, length: int, seed: int) -> Split:
         size, products = self.size(split), _names_and_products(self.group)[1]
         rng = RandomStream("word_problem", self.group, split, length, seed)
-        search = Search(self.name, f"{split}_size", size, "choose longer sequences", share=DISJOINT_SHARES[split])
+        search = Drawing(self.name, f"{split}_size", size, "choose longer sequences", share=DISJOINT_SHARES[split])
         rows = np.empty((size, length), dtype=np.uint8)
         while search.missing:
             batch = rng.below(len(products), (max(1, _BATCH_SYMBOLS // length), length)).astype(np.uint8)

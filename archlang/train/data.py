@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from archlang.tasks.kit.split import Form, Ragged, Split, arrays_of
+from archlang.tasks.kit.split import Ragged, Split, TargetForm, arrays_of
 from archlang.train.settings import Settings
 
 # The batches whose items are sorted by length together: enough to pad little, few enough to stay random.
@@ -84,7 +84,7 @@ class Batch:
     lengths: dict[str, Int[Tensor, " b"]]
     targets: Shaped[Tensor, "b *_"]
     scored: Bool[Tensor, "b n"] | None
-    form: Form = Form.CLASSES
+    form: TargetForm = TargetForm.CLASSES
     points_at: str = ""
 
     @property
@@ -116,7 +116,7 @@ def _room(device: torch.device) -> float:
     return torch.cuda.get_device_properties(device).total_memory * _LARGEST_SHARE
 
 
-class Data:
+class DeviceSplit:
     """A split whose batches are on a device. It is there itself if it is not too large."""
 
     def __init__(self, split: Split, device: torch.device) -> None:
@@ -132,10 +132,11 @@ class Data:
             Sequences.of(targets, device) if isinstance(targets, Ragged) else _tensor(targets, np.int64).to(device)
         )
         # Without `scored`, every position of the targets counts.
-        has_marks = split.scored is not None and self.form is not Form.CLASSES
+        has_marks = split.scored is not None and self.form is not TargetForm.CLASSES
         self._scored = Sequences.of(split.scored, device) if split.scored is not None and has_marks else None
         # The host chooses the items of a batch and its width, so that it does not wait for the device.
         self.lengths = reduce(np.maximum, (ragged.lengths for ragged in split.inputs.values()))
+        self.frequencies = split.frequencies
         self._offsets = [ragged.offsets for ragged in split.inputs.values()]
         marked = targets if isinstance(targets, Ragged) else split.scored
         if marked is not None:
@@ -226,7 +227,10 @@ class Sampler:
     has the items in their order, and with `replacement` each item of an epoch is drawn from all of them.
 
     With `tokens`, `batch` is the maximum number of tokens of a batch, padding included, and no item is dropped. An item
-    with more tokens is a batch of its own."""
+    with more tokens is a batch of its own.
+
+    With `frequencies`, an item is in an epoch as often as its share of their sum says, rounded up or down; an epoch has
+    as many items as before."""
 
     lengths: np.ndarray
     batch: int
@@ -236,14 +240,18 @@ class Sampler:
     tokens: bool = False
     sampling: str = "bucketed"
     drop_last: bool = False
+    frequencies: np.ndarray | None = None
 
     @staticmethod
-    def of(settings: Settings, lengths: np.ndarray, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
+    def of(settings: Settings, data: DeviceSplit, seed: int, epoch: int = 0, position: int = 0) -> Sampler:
         """The items of the steps of a run."""
         is_by_tokens = settings.batch_of == "tokens"
         # Deep supervision keeps the states of a whole batch; its rows take the next items when their own have ended.
         drop_last = settings.drop_last or settings.supervise == "deep"
-        return Sampler(lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling, drop_last)
+        return Sampler(
+            data.lengths, settings.batch, seed, epoch, position, is_by_tokens, settings.sampling, drop_last,
+            data.frequencies,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
         self._order = self._epoch(self.epoch)
@@ -273,9 +281,23 @@ class Sampler:
 
     def _order_of_items(self, random: np.random.Generator) -> np.ndarray:
         count = len(self.lengths)
+        if self.frequencies is not None:
+            return self._weighted_items(random, self.frequencies / self.frequencies.sum())
         if self.sampling == "sequential":
             return np.arange(count)
         return random.integers(count, size=count) if self.sampling == "replacement" else random.permutation(count)
+
+    def _weighted_items(self, random: np.random.Generator, shares: np.ndarray) -> np.ndarray:
+        count = len(shares)
+        if self.sampling == "replacement":
+            return random.choice(count, count, p=shares)
+        # Systematic sampling: items of one share follow one another, so that the sum of their numbers is exact too.
+        items = random.permutation(count)
+        items = items[np.argsort(shares[items], kind="stable")]
+        ends = np.floor(np.cumsum(shares[items]) * count + random.random())
+        ends[-1] = count
+        items = np.repeat(items, np.diff(ends, prepend=0).astype(np.int64))
+        return np.sort(items) if self.sampling == "sequential" else random.permutation(items)
 
     def _batches_of(self, items: np.ndarray) -> Iterator[np.ndarray]:
         start = 0

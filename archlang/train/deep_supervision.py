@@ -13,7 +13,7 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.carried_steps import CarriedStates
-from archlang.backend.runtime.loops import Repeat
+from archlang.backend.runtime.loops import RepeatLoop
 from archlang.graph.graph import loop_of_results
 from archlang.train.settings import Settings
 
@@ -56,9 +56,9 @@ class DeepSupervision:
             halts = (self._module.sample_losses[self._settings.halt] > 0).cpu().numpy()
             self._has_ended |= halts & (steps >= self._fewest_steps(number, loop.count))
 
-    def _loop(self) -> Repeat:
+    def _loop(self) -> RepeatLoop:
         loop = self._module.loop_of_results()
-        assert isinstance(loop, Repeat), "the plan of a run has checked it"
+        assert isinstance(loop, RepeatLoop), "the plan of a run has checked it"
         return loop
 
     def _fewest_steps(self, number: int, count: int) -> np.ndarray:

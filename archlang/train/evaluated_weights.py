@@ -55,7 +55,7 @@ class EvaluatedWeights:
         finally:
             if self._moves_to_average:
                 self._optimizer.train()  # type: ignore[attr-defined]
-            # The way back by arithmetic would add rounding.
+            # Restoring them by arithmetic would add rounding.
             self._assign(trained)
 
     def restore(self, trained: object, step: int) -> None:

@@ -18,7 +18,7 @@ from archlang.backend.runtime.block import judging
 from archlang.backend.runtime.loops import StepResults
 from archlang.graph.graph import loop_of_results
 from archlang.graph.operations import LOSSES, Halting
-from archlang.tasks.kit.split import Form
+from archlang.tasks.kit.split import TargetForm
 from archlang.tasks.kit.task import LossRule
 from archlang.train import mistakes
 from archlang.train.data import Batch
@@ -51,11 +51,11 @@ def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_
     """Returns the most likely class, position or span, the members of a set with a probability of at least 0.5, or the
     numbers themselves."""
     match batch.form:
-        case Form.NUMBERS:
+        case TargetForm.NUMBERS:
             return logits.float()
-        case Form.SETS:
+        case TargetForm.SETS:
             return logits >= 0
-        case Form.SPANS:
+        case TargetForm.SPANS:
             return best_span(span_logits(logits, batch))
     return logits.argmax(-1)
 
@@ -63,9 +63,9 @@ def predict(logits: Float[Tensor, "b *_"], batch: Batch) -> Shaped[Tensor, "b *_
 def exact_matches(logits: Float[Tensor, "b *_"], batch: Batch) -> Bool[Tensor, " b"]:
     """Returns whether the predictions of a model's `logits` are the targets in all scored positions of a sample."""
     matches = predict(answerable(logits, batch), batch) == batch.targets
-    if batch.form is Form.SPANS or batch.scored is None:
+    if batch.form is TargetForm.SPANS or batch.scored is None:
         return matches.flatten(1).all(1) if matches.dim() > 1 else matches
-    matches = matches.all(-1) if batch.form in (Form.SETS, Form.NUMBERS) else matches
+    matches = matches.all(-1) if batch.form in (TargetForm.SETS, TargetForm.NUMBERS) else matches
     return (matches | ~batch.scored).all(1)
 
 
@@ -172,16 +172,16 @@ def mean_loss(
     """Returns the mean loss over samples, over the scored positions, or over the begins and ends of spans. Smoothing
     applies to classes, not to spans, sets or numbers. `settings` may have a loss in place of that of `rule`. Each loss
     is multiplied by the weight of its sample or position."""
-    if batch.form is Form.SPANS:
+    if batch.form is TargetForm.SPANS:
         logits = span_logits(logits, batch).transpose(1, 2)
     losses = settings.own_losses(logits, batch.targets, batch.form)
     if losses is None:
         losses = _item_losses(logits, batch, rule, smoothing)
     if weights is not None:
-        if batch.form is Form.SPANS and weights.dim() > 1:
+        if batch.form is TargetForm.SPANS and weights.dim() > 1:
             raise mistakes.positions_halt_separately()
         losses = losses * weights.reshape(*weights.shape, *[1] * (losses.dim() - weights.dim()))
-    if batch.form is Form.SPANS or batch.scored is None:
+    if batch.form is TargetForm.SPANS or batch.scored is None:
         return losses.mean()
     losses, scored = losses.flatten(), batch.scored.flatten()
     return (losses * scored).sum() / scored.sum().clamp(min=1)
@@ -190,7 +190,7 @@ def mean_loss(
 def _item_losses(
     logits: Float[Tensor, "..."], batch: Batch, rule: LossRule, smoothing: Smoothing
 ) -> Float[Tensor, "b *n"]:
-    if batch.form is Form.SPANS:
+    if batch.form is TargetForm.SPANS:
         return F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="none").view_as(batch.targets)
     if batch.scored is None:
         return smoothing.losses(logits.float(), batch.targets)
@@ -203,9 +203,9 @@ def position_losses(
     """Returns the loss at each position, scored or not: for sets, the mean over their possible members, and for rows of
     numbers the mean of their squared errors."""
     logits = logits.float()
-    if batch.form is Form.NUMBERS:
+    if batch.form is TargetForm.NUMBERS:
         return (logits - batch.targets).square().mean(-1)
-    if batch.form is not Form.SETS:
+    if batch.form is not TargetForm.SETS:
         choices = None if batch.choices is None else batch.choices[:, None].expand(logits.shape).flatten(0, 1)
         losses = smoothing.losses(logits.flatten(0, 1), batch.targets.flatten(), choices)
         return losses.view(batch.targets.shape)

@@ -71,7 +71,7 @@ def training_memory(
     average = all_weights * bool(statics.get("ema"))
     activations = 0
     if length is not None:
-        kept = [costs.activations] if not remat else _kept(plan, costs)
+        kept = [costs.activations] if not remat else _kept_activations(plan, costs)
         numbers = min(kept) if remat == "auto" else kept[min(remat, len(kept)) - 1]
         activations = _NUMBER_BYTES * numbers * _samples_at_a_time(plan, length, devices)
     if not sharded or devices == 1:
@@ -140,13 +140,13 @@ def steps_together(plan: Plan, remat: Remat, length: int) -> int:
     bytes of a sample with `length` positions."""
     if remat != "auto":
         return remat
-    kept = _kept(plan, summarize(plan.graph, length))
+    kept = _kept_activations(plan, summarize(plan.graph, length))
     return kept.index(min(kept)) + 1
 
 
-def _kept(plan: Plan, costs: Summary) -> list[int]:
+def _kept_activations(plan: Plan, costs: Summary) -> list[int]:
     """The activations of a sample where the outermost loops keep the states between groups of steps, and the insides of
-    one group at a time: by the number of steps of a group, from 1. Halting loops have groups of one step."""
+    one group at a time: by the number of steps of a group, from 1."""
     rest, inside_halting = costs.activations, 0
     loops: list[tuple[int, int, int]] = []  # the steps, the numbers of their states, and those inside a step
     for node in normalize(plan.graph).region.nodes:
@@ -160,7 +160,7 @@ def _kept(plan: Plan, costs: Summary) -> list[int]:
             cost.activations // steps,
         )
         rest -= cost.activations
-        if isinstance(node.operation, Halting):
+        if isinstance(node.operation, Halting):  # whose groups have one step
             rest, inside_halting = rest + steps * states, max(inside_halting, inside)
         else:
             loops.append((steps, states, inside))

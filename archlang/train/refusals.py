@@ -1,4 +1,4 @@
-"""What a plan says of a training without torch and before it begins: above all, what it cannot be asked for."""
+"""Refuses a training from its plan alone, without torch and before it begins."""
 
 import re
 from importlib.metadata import version

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import decode, target_of
 from archlang.tasks.kit.metrics import Tally, tally
-from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split
-from archlang.tasks.kit.task import DecodableTask, JudgedTask, Task, loss_rule
-from archlang.train.data import Batch, Data
+from archlang.tasks.kit.split import Integers, Ragged, Reals, Split, TargetForm
+from archlang.tasks.kit.task import DecodableTask, JudgedTask, Kind, Task, loss_rule
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.devices import fixed_randomness
 from archlang.train.loss import forward, mean_loss, position_losses, predict
 from archlang.train.record.schemas import DepthRecord, JointRecord, Metrics, SplitResult
@@ -27,7 +27,7 @@ _MOST_JOINT = 500
 
 
 class Interrupted(Exception):
-    """An evaluation ended early because the run is asked to stop."""
+    """An evaluation ended early because a stop was requested."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class Answers:
         self._split = split
         targets = split.targets
         shape = targets.values.shape if isinstance(targets, Ragged) else targets.shape
-        dtypes = {Form.SETS: np.bool_, Form.NUMBERS: np.float32}
+        dtypes = {TargetForm.SETS: np.bool_, TargetForm.NUMBERS: np.float32}
         self.predictions: np.ndarray = np.zeros(shape, dtype=dtypes.get(split.form, np.int64))
         self.losses: Reals = np.zeros(len(split))
         self.counts: Integers = np.zeros(len(split), dtype=np.int64)
@@ -130,7 +130,7 @@ class Answers:
 @torch.no_grad()
 def evaluate(
     module: nn.Module,
-    data: Data,
+    data: DeviceSplit,
     split: Split,
     name: str,
     task: Task,
@@ -160,7 +160,7 @@ def evaluate(
 
     def measure(number: int, items: np.ndarray) -> None:
         part, logits = outputs(items)
-        scored = part.scored if part.form is not Form.SPANS else None
+        scored = part.scored if part.form is not TargetForm.SPANS else None
         weights[number] = float(scored.sum()) if scored is not None else len(items)
         losses[number] = float(mean_loss(logits, part, rule, settings=settings)) * weights[number]
         answers.put(items, predict(logits, part).cpu().numpy())
@@ -183,6 +183,8 @@ def evaluate(
     tallies = answers.tallies(task, settings)
     mean = total / max(weights.sum(), 1.0)
     sums, counts = contexts.sum(0)
+    # What a tag is predicted from is on both sides of it.
+    counts *= task.kind is not Kind.TAGGING
     by_context = {2**place: float(sums[place] / counts[place]) for place in np.flatnonzero(counts).tolist()}
     steps = depths if has_depths[0] else None
     return Score(name, mean, tallies, split.groups, len(split), steps, contexts=by_context)
@@ -275,7 +277,7 @@ def add_written(
         if stopping():
             raise Interrupted
 
-    data = Data(sample, device)
+    data = DeviceSplit(sample, device)
 
     def write(number: int, chosen: np.ndarray) -> None:
         for name, matches in zip(names, _matches(module, data.batch(chosen), field, task, watch), strict=False):
@@ -291,7 +293,11 @@ def add_written(
 
 
 def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
-    if not isinstance(task, DecodableTask) or not isinstance(module, Architecture) or split.form is not Form.POSITIONS:
+    if (
+        not isinstance(task, DecodableTask)
+        or not isinstance(module, Architecture)
+        or split.form is not TargetForm.POSITIONS
+    ):
         return None
     assert isinstance(split.targets, Ragged)
     field = target_of(module.program.graph)

@@ -19,7 +19,7 @@ from archlang.plugins import Plugins
 from archlang.plugins.plugins import PluginFunction
 from archlang.resolve import library
 from archlang.tasks.kit.metrics import WRITTEN_METRICS
-from archlang.tasks.kit.split import Form, Reals, Split
+from archlang.tasks.kit.split import Reals, Split, TargetForm
 from archlang.train import mistakes
 from archlang.types.statics import StaticValue, Symbol
 
@@ -124,19 +124,19 @@ class Settings:
     # Losses and metrics in place of the task's
 
     def own_losses(
-        self, logits: Float[Tensor, "..."], targets: Shaped[Tensor, "..."], form: Form
+        self, logits: Float[Tensor, "..."], targets: Shaped[Tensor, "..."], form: TargetForm
     ) -> Float[Tensor, "..."] | None:
         """Returns a loss for each sample, [b], for each position, [b n], or for the begin and the end of each span, [b
         2]; None if the task has the loss."""
         if str(self.statics.get("loss")) == "stablemax":
-            if form in (Form.SETS, Form.NUMBERS):
+            if form in (TargetForm.SETS, TargetForm.NUMBERS):
                 raise mistakes.no_stablemax()
             return stablemax_entropy(logits.float(), targets)
         own = self.functions.get("loss")
         if own is None:
             return None
         losses = own(logits.float(), targets)
-        shape = targets.shape[:-1] if form in (Form.SETS, Form.NUMBERS) else targets.shape
+        shape = targets.shape[:-1] if form in (TargetForm.SETS, TargetForm.NUMBERS) else targets.shape
         if not isinstance(losses, Tensor) or losses.shape != shape or not losses.is_floating_point():
             raise own.wrong(
                 f"returns {_described(losses)} for targets {list(targets.shape)}",

@@ -10,7 +10,7 @@ from torch import nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
-from archlang.backend.runtime.loops import Repeat, StepModules
+from archlang.backend.runtime.loops import RepeatLoop, StepModules
 from archlang.train import mistakes
 
 
@@ -46,7 +46,7 @@ def _steps(owner: nn.Module, code: Code, is_counted: bool = True) -> Iterator[tu
     """Yields the steps of stacks and the experts, inner ones first, and whether they run as often in every process."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        is_inner_counted = is_counted and isinstance(runtime, Repeat | StepModules)
+        is_inner_counted = is_counted and isinstance(runtime, RepeatLoop | StepModules)
         for runner in runtime.steps() if isinstance(runtime, StepModules) else [owner]:
             yield from _steps(runner, loop.body, is_inner_counted)
             if runner is not owner:

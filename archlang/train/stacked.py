@@ -67,8 +67,8 @@ class StackedStep:
         self._runs, self._first = runs, first
         self._modules = [run.module for run in runs]
         try:
-            self._weights = _stack([dict(module.named_parameters()) for module in self._modules])
-            self._buffers = _stack([dict(module.named_buffers()) for module in self._modules])
+            self._weights = _stack_by_name([dict(module.named_parameters()) for module in self._modules])
+            self._buffers = _stack_by_name([dict(module.named_buffers()) for module in self._modules])
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -190,8 +190,9 @@ class StackedStep:
 
     def _compute(self, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
         """Returns `loss`, `ponder` and `losses.NAME` of the runs, each for its row of items, and `depth` if the model
-        has halting loops. All rows are padded to the widest item."""
+        has halting loops."""
         module, first = self._modules[0], self._first
+        # One batch of the items of all runs: vmap needs rows that are padded to the same width.
         batch = first.data.batch(items.reshape(-1))
 
         def by_run(value: Tensor) -> Tensor:
@@ -270,13 +271,12 @@ class StackedStep:
         return True
 
 
-def _stack(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Stacks tensors of the same name. The parts become views of the stacked tensors."""
+def _stack_by_name(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     stacked: dict[str, Tensor] = {}
     for name, first in parts[0].items():
         tensor = torch.stack([part[name].detach() for part in parts])
         for index, part in enumerate(parts):
-            part[name].data = tensor[index]
+            part[name].data = tensor[index]  # a view, so that a step of the stack also moves the model of each run
         stacked[name] = nn.Parameter(tensor, first.requires_grad) if isinstance(first, nn.Parameter) else tensor
     return stacked
 

@@ -115,7 +115,6 @@ def set_rate(optimizer: Optimizer, settings: Settings, number: int, total: int) 
 
 
 def _assigned(current: float | Tensor, value: float) -> float | Tensor:
-    """Returns the value; a tensor is filled in place, as a CUDA graph reads it where it is."""
     return current.fill_(value) if isinstance(current, Tensor) else value
 
 

@@ -28,7 +28,7 @@ from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.streams import Place, Stream, StreamPart
 from archlang.tasks.kit.task import Task, loss_rule
 from archlang.train import mistakes
-from archlang.train.data import Batch, Data, Sampler
+from archlang.train.data import Batch, DeviceSplit, Sampler
 from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.devices import peak_flops, peak_memory, random_state, reset_peak_memory, restore_random_state
 from archlang.train.evaluated_weights import EvaluatedWeights
@@ -39,7 +39,7 @@ from archlang.train.record import schemas
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.run_folder import Record
+from archlang.train.record.run_folder import RunFolder
 from archlang.train.score import Interrupted, Score, add_written, evaluate
 from archlang.train.settings import Settings
 from archlang.train.sharding import shard
@@ -60,7 +60,7 @@ _SECONDS_UNSAVED = 60.0
 
 
 class Watcher:
-    """Is told how a run goes, and shows nothing of it; its subclasses do."""
+    """Receives the progress of a run. Subclasses show it."""
 
     def working(self, message: str) -> AbstractContextManager[object]:
         """Inside, the run prepares or evaluates something."""
@@ -144,7 +144,7 @@ class Trainer:
         task: Task,
         splits: Mapping[str, Split],
         fabric: Fabric,
-        record: Record,
+        record: RunFolder,
         watcher: Watcher,
         precision: str = "32",
         *,
@@ -185,17 +185,17 @@ class Trainer:
         validation = (name for name in _VALIDATION if name in splits and len(splits[name]))
         self._evaluated_splits = tuple(dict.fromkeys((settings.selecting[0], *validation)))
         # The splits that stay on the device; the others are freed after use.
-        self._resident: dict[str, Data] = (
+        self._resident: dict[str, DeviceSplit] = (
             shared._resident
             if shared
-            else {name: Data(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
+            else {name: DeviceSplit(splits[name], fabric.device) for name in ("train", *self._evaluated_splits)}
         )
         # Of a stream, the part that is trained on.
         self._part, self.data = splits["train"], self._resident["train"]
         longest = int(self.data.lengths.max(initial=1))
         if remat:
             rematerialize_bodies(self.module, self.module.program.code, steps_together(plan, remat, longest))
-        self.sampler = Sampler.of(settings, self.data.lengths, plan.seed)
+        self.sampler = Sampler.of(settings, self.data, plan.seed)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
         # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
@@ -281,7 +281,7 @@ class Trainer:
 
     def _read_part(self, stream: Stream, place: Place) -> StreamPart:
         part = self._part = stream.part(place)
-        self.data = Data(part, self.fabric.device)
+        self.data = DeviceSplit(part, self.fabric.device)
         self.sampler.lengths = self.data.lengths
         return part
 
@@ -311,7 +311,7 @@ class Trainer:
         except ValueError as error:
             raise record_mistakes.not_resumable(checkpoint.folder / schemas.STATE, str(error)) from error
         self.random_at_start = random_state(self.fabric.device)
-        self.sampler = Sampler.of(self.settings, self.data.lengths, self.sampler.seed, state.epoch, state.position)
+        self.sampler = Sampler.of(self.settings, self.data, self.sampler.seed, state.epoch, state.position)
         self.micro = state.micro
         self.progress = Progress(checkpoint.step, state.evaluated, list(state.history))
         self._saved_step = checkpoint.step
@@ -511,7 +511,7 @@ class Trainer:
 
         Raises:
             Interrupted: the run is asked to stop."""
-        data = self._resident.get(split) or Data(self.splits[split], self.fabric.device)
+        data = self._resident.get(split) or DeviceSplit(self.splits[split], self.fabric.device)
         module, items, processes = self.test_model, self.splits[split], self.fabric.world_size
         if module is not self.module:
             module.load_state_dict(self.module.state_dict())

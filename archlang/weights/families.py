@@ -121,7 +121,7 @@ class Family:
             if (value := flat.get(key)) is None:
                 continue
             kind = parameter_kind(parameter, self._model.file)
-            value = _formed(value, form, 0)
+            value = _in_form_of_static(value, form, 0)
             if kind == "float" and type(value) is int:
                 value = float(value)
             # A word of a stranger becomes a part of the program.
@@ -170,7 +170,7 @@ class Family:
                 value = str(value)
             elif value == 0 and value is not False:
                 value = None  # zero turns a window or a cap off
-            value = _formed(value, form, 1)
+            value = _in_form_of_static(value, form, 1)
             first, _, second = key.partition(".")
             (config.setdefault(first, {}) if second else config)[second or first] = value
         if config.get("rope_scaling", {}).get("rope_type") == "default":
@@ -210,7 +210,6 @@ class Family:
         return _renamed(name, [(here, there) for there, here in self.names]), self._changed(own, weight, statics, 1)
 
     def _layers(self, module: Architecture) -> list[str]:
-        """Returns the paths of the layers of a page in their order, if it does not have them in a single stack."""
         end = f".{self.layer}.weight"
         return [name.removesuffix(end) for name in module.state_dict() if self.layer and name.endswith(end)]
 
@@ -227,8 +226,7 @@ def vocab_of(module: Architecture) -> int:
     return first.dims[-1].constant or 0 if first.name == "tokens" else 0
 
 
-def _formed(value: object, form: str, direction: int) -> object:
-    """Returns a value of a config in the form of its static, or the reverse."""
+def _in_form_of_static(value: object, form: str, direction: int) -> object:
     if form == "hyphens" and isinstance(value, str):
         return value.replace(*("-_" if direction == 0 else "_-"))
     if form in _FORMS and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
@@ -237,7 +235,6 @@ def _formed(value: object, form: str, direction: int) -> object:
 
 
 def _plain_number(value: float) -> int | float:
-    """Returns a number as an integer where it is one, but for rounding."""
     return round(value) if abs(value - round(value)) < 1e-9 * max(1, abs(value)) else value
 
 

@@ -142,7 +142,7 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     if config.get("model_type") == _OWN_TYPE:
         return _import_own(hub, out)
     family = _family_of(folder, config)
-    vocab = _number(config, "vocab_size")
+    vocab = _first_number(config, "vocab_size")
     if vocab is None:
         raise mistakes.damaged(folder / _CONFIG, "`vocab_size` is no number")
     chosen = family.statics_of(config)
@@ -187,7 +187,6 @@ def _import_own(hub: HubFolder, out: Path) -> Architecture:
 
 
 def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | None) -> dict[str, str]:
-    """Returns the files that a saved model with a task has besides."""
     tokenizer = {"tokenizer": hub.real(_TOKENIZER)}
     task = make_task(plan.task.name, plan.task.python, {**plan.task.statics, **tokenizer})
     x = Ragged.table(np.array([[0]]))
@@ -215,15 +214,13 @@ def _load(module: Architecture, page: str, repeated: Sequence[str], folder: Path
 
 
 def _marks(config: Config) -> tuple[int, int | None]:
-    """Returns the tokens that begin and end a text: -1 for the same, None for none."""
-    tokens = [_number(config, f"{name}_token_id") for name in ("bos", "eos", "pad")]
+    tokens = [_first_number(config, f"{name}_token_id") for name in ("bos", "eos", "pad")]
     begin, *ends = (None if token is None or token >= config["vocab_size"] else token for token in tokens)
     end = next((token for token in (ends[0], begin, ends[1]) if token is not None), None)
     return -1 if begin in (None, end) else begin, end
 
 
-def _number(config: Config, key: str) -> int | None:
-    """Returns a number of a config, the first of several."""
+def _first_number(config: Config, key: str) -> int | None:
     value = config.get(key)
     value = value[0] if isinstance(value, list) and value else value
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -259,9 +256,9 @@ def export_folder(
         ExportError: a block cannot be written as plain torch code."""
     if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
         raise mistakes.folder_exists(folder)
-    files = _of_family(module) or _of_any(module)
-    files["README.md"] = _card(module, source)
-    if tokenizer := _tokenizer_of(source):
+    files = _family_files(module) or _files_with_code(module)
+    files["README.md"] = _model_card(module, source)
+    if tokenizer := _tokenizer_json(source):
         files[_TOKENIZER] = tokenizer
         files["tokenizer_config.json"] = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
     with (
@@ -274,8 +271,7 @@ def export_folder(
     return [folder / name for name in files]
 
 
-def _tokenizer_of(source: Path | None) -> str:
-    """Returns the tokenizer of a run or a saved model, in JSON; empty if it has none."""
+def _tokenizer_json(source: Path | None) -> str:
     if source is not None and reading.has(source, schemas.VOCABULARY):
         return reading.read_record(source, schemas.VOCABULARY, InputFormat).answer.tokenizer
     if source is not None and reading.has(source, _TOKENIZER):
@@ -283,8 +279,7 @@ def _tokenizer_of(source: Path | None) -> str:
     return ""
 
 
-def _of_family(module: Architecture) -> dict[str, str | bytes]:
-    """Returns the files of a module in the format of its family; none if it has no family."""
+def _family_files(module: Architecture) -> dict[str, str | bytes]:
     for family in families().values():
         if (statics := family.statics_of_module(module)) is None:
             continue
@@ -294,8 +289,7 @@ def _of_family(module: Architecture) -> dict[str, str | bytes]:
     return {}
 
 
-def _of_any(module: Architecture) -> dict[str, str | bytes]:
-    """Returns the files of a module with its own code."""
+def _files_with_code(module: Architecture) -> dict[str, str | bytes]:
     if len(module.program.inputs) != 1 or target_of(module.program.graph) is None:
         raise mistakes.not_a_language_model(module.program.graph.name)
     name = "ArchlangForCausalLM"
@@ -315,7 +309,6 @@ def _of_any(module: Architecture) -> dict[str, str | bytes]:
 
 
 def _program_of(module: Architecture) -> dict[str, str | bytes]:
-    """Returns the files by which `import_folder` has the page of a module again; none if it needs other files."""
     origin = module.program.origin
     if origin is None or origin.program is None or stored_files(origin.program, origin.used):
         return {}
@@ -334,7 +327,6 @@ def _files(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str
 
 
 def _marks_of(module: Architecture) -> dict[str, Any]:  # Any: JSON
-    """Returns the tokens that begin and end a text, if the task of a module names them."""
     origin = module.program.origin
     settings = origin.settings if origin is not None else {}
     end, begin = settings.get("task.end_token", -1), settings.get("task.begin_token", -1)
@@ -343,8 +335,7 @@ def _marks_of(module: Architecture) -> dict[str, Any]:  # Any: JSON
     return {"bos_token_id": end if begin < 0 else begin, "eos_token_id": end}
 
 
-def _card(module: Architecture, source: Path | None) -> str:
-    """Returns the text of a model card: what was measured, and the program."""
+def _model_card(module: Architecture, source: Path | None) -> str:
     origin = module.program.origin
     lines = [f"# {module.program.graph.name}", "", "A model that is a page of archlang."]
     results = None if source is None else reading.read_results(source)

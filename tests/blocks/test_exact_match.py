@@ -7,8 +7,8 @@ from torch.export import Dim
 
 from archlang.blocks.halting import ExactMatch
 from archlang.plan.check import check_text
-from archlang.tasks.kit.split import Form
-from archlang.train.data import Batch, Data
+from archlang.tasks.kit.split import TargetForm
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.loss import exact_matches, training_loss
 from tests.conftest import Compiled
 from tests.train.settings_of_a_run import SETTINGS
@@ -32,7 +32,7 @@ recipe r {
 
 def test_the_loss_of_a_batch_is_its_share_of_right_samples(compiled: Compiled) -> None:
     module = compiled(MODEL, vocab=3, classes=3).train()
-    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POSITIONS, CPU).batch(np.array([0, 1]))
     with torch.no_grad():
         module.get_parameter("embed.weight").copy_(torch.eye(3))
     # Both samples have the scored symbol 1 right; the first has 2 in place of 0.
@@ -46,12 +46,12 @@ def test_each_form_of_answers_has_its_right_samples() -> None:
     items, yes = torch.arange(2), torch.ones(2, 3, dtype=torch.bool)
     classes = Batch(items, {}, {}, torch.tensor([1, 0]), None)
     assert exact_matches(torch.tensor([[0.0, 1.0], [0.0, 1.0]]), classes).tolist() == [True, False]
-    sets = Batch(items, {}, {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], Form.SETS)
+    sets = Batch(items, {}, {}, torch.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]), yes[:, :1], TargetForm.SETS)
     assert exact_matches(torch.tensor([[[2.0, -1.0]], [[2.0, -1.0]]]), sets).tolist() == [True, False]
-    spans = Batch(items, {}, {}, torch.tensor([[0, 1], [1, 2]]), yes, Form.SPANS)
+    spans = Batch(items, {}, {}, torch.tensor([[0, 1], [1, 2]]), yes, TargetForm.SPANS)
     begin_and_end = torch.tensor([[[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]]]).expand(2, 3, 2)
     assert exact_matches(begin_and_end, spans).tolist() == [True, False]
-    unscored = Batch(items, {}, {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), Form.POSITIONS)
+    unscored = Batch(items, {}, {}, torch.tensor([[0], [0]]), torch.tensor([[True], [False]]), TargetForm.POSITIONS)
     assert exact_matches(torch.tensor([[[0.0, 1.0]], [[0.0, 1.0]]]), unscored).tolist() == [False, True]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.blocks.halting import Act, BernoulliHalt, GlobalHalt, TokenHalt, Trials
 from tests.closeness import close, same_gradients
 from tests.shipped_models import load_page
@@ -22,7 +22,7 @@ token_halt = partial(TokenHalt, threshold=0.9, transition=False, length_cap=True
 global_halt = partial(GlobalHalt, threshold=0.9, transition=False, causal=False, length_cap=True, ponder="code", d=4)
 
 
-def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[Tally]:
+def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[HaltingState]:
     """Runs the loop of the protocol and returns its tallies, from the start."""
     tallies = [block.start(h, mask)]
     while len(tallies) <= limit and tallies[-1].live.any():

@@ -3,12 +3,14 @@
 import copy
 from functools import partial
 from math import sqrt
+from random import Random
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from archlang.blocks.embed import Embed, IsToken, Learned, OneHot, Unembed, Zeros
+from archlang.blocks.token_arithmetic import HashTokens, ModuloTokens, PairTokens, ShiftTokens, TokenValues
 from tests.blocks.conftest import agree, by_vector
 
 embed = partial(Embed, d=6, init="normal", scaling="none", dropout=0.0, frozen=-1, frozen_start="drawn", vocab=9)
@@ -96,6 +98,26 @@ def test_a_token_is_one_at_its_own_number_only() -> None:
     assert OneHot(vocab=3)(x).equal(expected)
     assert OneHot(vocab=3).double()(x).equal(expected.double())
     assert IsToken(token=2, vocab=3).double()(x).equal(expected[..., 2:].double())
+
+
+def test_arithmetic_of_tokens_is_that_of_integers_and_stays_below_the_vocabulary_of_its_type() -> None:
+    x = torch.tensor([[3, 0, 2, 1], [1, 1, 3, 2]])
+    assert ShiftTokens(by=2, vocab=4)(x).tolist() == [[4, 4, 3, 0], [4, 4, 1, 1]]
+    assert ShiftTokens(by=0, vocab=4)(x).equal(x)
+    assert PairTokens(v=4, w=4)(x, x.flip(1)).tolist() == [[13, 2, 8, 7], [6, 7, 13, 9]]
+    assert ModuloTokens(m=2, vocab=4)(x).equal(x % 2)
+    assert TokenValues(vocab=4).double()(x).equal(x[..., None].double())
+
+
+def test_a_hash_is_that_of_exact_integers_and_spreads_tokens_evenly() -> None:
+    prime, draw = 2**31 - 1, Random(3)
+    a, b, c = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
+    x = torch.tensor([[0, 1, prime - 1, prime, 2**53 - 1, 2**62]])
+    expected = [(a * (token // prime) + b * (token % prime) + c) % prime % 1_009 for token in x[0].tolist()]
+    assert HashTokens(buckets=1_009, seed=3)(x).tolist() == [expected]
+    counts = HashTokens(buckets=10, seed=3)(torch.arange(10_000)[None]).flatten().bincount(minlength=10)
+    assert counts.min() > 900
+    assert counts.max() < 1_100
 
 
 def test_every_token_becomes_zeros_in_the_dtype_of_the_model() -> None:

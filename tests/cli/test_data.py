@@ -51,7 +51,7 @@ def net(monkeypatch: pytest.MonkeyPatch, place: Path) -> list[str]:
     """A server with the files. Returns the requests."""
     asked: list[str] = []
 
-    def served(file: OfficialFile, watcher: fetch.Watcher) -> tuple[Path, Digest]:
+    def served(file: OfficialFile, watcher: fetch.DownloadWatcher) -> tuple[Path, Digest]:
         asked.append(file.member)
         content = FILES[file.member]
         watcher.moved(len(content), len(content))
@@ -110,7 +110,7 @@ def test_verify_accepts_missing_files(archlang: Command, place: Path) -> None:
     result = archlang("data", "verify", "scan")
     assert result.code == 0
     assert f"missing    scan/tasks_test_simple.txt  expected at {place / 'tasks_test_simple.txt'}" in result.out
-    assert "0 of 2 files are at hand" in result.out
+    assert "0 of 2 files are present" in result.out
 
 
 def test_path_prints_a_folder_or_an_existing_file(archlang: Command, place: Path) -> None:
@@ -229,7 +229,7 @@ def test_on_a_terminal_a_bar_moves_and_waiting_is_announced(monkeypatch: pytest.
     shown = Terminal(force_terminal=True, width=100, file=(tmp_path / "out").open("w"))
     file = registry.DATASETS["scan"].files[0]
 
-    def slow(file: OfficialFile, watcher: fetch.Watcher) -> tuple[Path, Digest]:
+    def slow(file: OfficialFile, watcher: fetch.DownloadWatcher) -> tuple[Path, Digest]:
         watcher.waiting()
         watcher.moved(500_000, 1_000_000)
         assert file.digest is not None

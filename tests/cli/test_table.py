@@ -16,6 +16,8 @@ from archlang.train.runs.points import Point
 from archlang.train.runs.tune import Tuning
 from tests.cli.conftest import TINY, Command
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 PROGRAM = (
     TINY
     + """\

@@ -18,8 +18,9 @@ BLOCKS = library_blocks()
 
 # They have many statics or parts, and take seconds.
 _SLOW = (
-    "absrel_attention", "attention", "bert", "embed", "feedforward", "geometric_attention", "integer_arithmetic",
-    "pointer_unit", "relational_read", "relative_attention",
+    "absrel_attention", "attention", "bert", "cumulative_sum_keys", "embed", "feedforward", "geometric_attention",
+    "integer_arithmetic", "linear_attention", "pointer_unit", "relational_read", "relative_attention",
+    "rotary_positions_at", "sink_softmax_keys",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 
 Mask = Tensor | None
 
@@ -275,9 +275,9 @@ class TwoSteps(HaltingBlock):
     def __init__(self, *, d: int) -> None:
         super().__init__()
 
-    def start(self, state: Tensor, mask: Mask) -> Tally:
+    def start(self, state: Tensor, mask: Mask) -> HaltingState:
         live = state.new_ones(state.shape[:2], dtype=torch.bool) if mask is None else mask
-        return Tally(
+        return HaltingState(
             state=state,
             mixture=real(state, mask),
             live=live,
@@ -286,10 +286,10 @@ class TwoSteps(HaltingBlock):
             steps=torch.zeros_like(live, dtype=torch.int64),
         )
 
-    def advance(self, tally: Tally, state: Tensor, mask: Mask) -> Tally:
+    def advance(self, tally: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
         moved = torch.where(tally.live[..., None], state, tally.state)
         steps = tally.steps + tally.live
-        return Tally(
+        return HaltingState(
             state=moved,
             mixture=torch.where(tally.live[..., None], state, tally.mixture),
             live=tally.live & (steps < 2),
@@ -299,11 +299,11 @@ class TwoSteps(HaltingBlock):
         )
 
 
-def changed(change: Callable[[Tally, Tally], Tally]) -> type[HaltingBlock]:
+def changed(change: Callable[[HaltingState, HaltingState], HaltingState]) -> type[HaltingBlock]:
     """Returns TwoSteps with `change(before, after)` applied to the tallies of each step."""
 
     class Changed(TwoSteps):
-        def advance(self, tally: Tally, state: Tensor, mask: Mask) -> Tally:
+        def advance(self, tally: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
             return change(tally, super().advance(tally, state, mask))
 
     return Changed

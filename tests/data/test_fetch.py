@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from archlang.data import store
-from archlang.data.fetch import Watcher, fetch
+from archlang.data.fetch import DownloadWatcher, fetch
 from archlang.data.mistakes import BrokenOffError, DataError
 from archlang.data.registry import OfficialFile
 from tests.data.conftest import Served
@@ -28,7 +28,7 @@ DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 BLOB = f"gitblob:{hashlib.sha1(b'blob %d' % len(CONTENT) + bytes(1) + CONTENT).hexdigest()}"
 
 
-class Seen(Watcher):
+class Seen(DownloadWatcher):
     """A watcher that records progress."""
 
     def __init__(self) -> None:

@@ -72,7 +72,7 @@ def test_the_files_at_hand_have_the_digests_of_the_table() -> None:
     """Covers the published files that are available to the tests."""
     table = Path(__file__).parents[3] / "shared" / "data" / "CONTENT_SHA256.tsv"
     if not table.exists():
-        pytest.skip(f"{table} is not at hand")
+        pytest.skip(f"{table} is missing")
     known = {
         tuple(row[0].split("/", 1)): row[3:]
         for row in (line.split("\t") for line in table.read_text(encoding="utf-8").splitlines())

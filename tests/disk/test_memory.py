@@ -18,7 +18,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_OWN_GROUP", tmp_path / "cgroup")
     monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(memory, "_of_limit", lambda: None)
+    monkeypatch.setattr(memory, "_below_address_limit", lambda: None)
     return tmp_path
 
 
@@ -52,7 +52,7 @@ def test_groups_of_version_1_decide_also_where_the_own_one_is_the_root_of_a_cont
 
 
 def test_the_limit_of_the_process_decides(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_of_limit", lambda: 17)
+    monkeypatch.setattr(memory, "_below_address_limit", lambda: 17)
     assert memory.available_memory() == 17
 
 

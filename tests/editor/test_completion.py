@@ -27,7 +27,7 @@ def offered(text: str, line: str = "") -> list[str]:
 def test_names_in_scope_come_before_the_blocks_of_the_library(line: str) -> None:
     words = offered(BLOCK, line)
     assert {"a", "h", "k", "d"} <= set(words[:7])
-    assert "attention" in words
+    assert {"attention", "gradient"} <= set(words)
     assert "m" not in words
 
 
@@ -130,3 +130,10 @@ def test_a_line_after_unclosed_statics_is_completed_as_a_line_of_its_own(unclose
 @pytest.mark.parametrize("unclosed", ["c = linear[d](a", "c = attention[heads = 2,", "c = norm("])
 def test_a_statement_after_an_unclosed_call_is_completed_as_a_statement(unclosed: str) -> None:
     assert {"a", "h", "norm"} <= set(offered(BLOCK, f"{unclosed}\n    return ¦"))
+
+
+def test_a_gradient_is_no_block_that_a_static_takes() -> None:
+    text = "block f[g: block = norm](h: seq[n, d]) -> seq[n, d] { return g(h) }\n" + BLOCK
+    words = offered(text, "c = f[g = ¦](a)")
+    assert "norm" in words
+    assert "gradient" not in words

@@ -8,13 +8,17 @@ import pytest
 
 from archlang.editor.completion import completions
 from archlang.editor.document import Document
+from archlang.editor.hover import hints
+from archlang.editor.outline import folds
+from archlang.editor.semantic_tokens import semantic_tokens
 from archlang.elaborate.context import Observe
 from archlang.errors import Report, Source
-from archlang.errors.effort import Memo
+from archlang.errors.effort import Memo, forget
 from archlang.plan.check import check_text, elaborate_alone
+from archlang.plan.planner import Planner
 from archlang.resolve.library import BLOCKS, recipe_files
 from archlang.resolve.resolve import Declaration
-from archlang.syntax.parser import Part, parse_part, parse_tolerantly
+from archlang.syntax.parser import ParsedPart, parse_part, parse_tolerantly
 from archlang.syntax.tree import Definition, Missing, Recipe
 from archlang.types import Type
 from benchmarks.editor import texts
@@ -60,11 +64,11 @@ def test_the_unsaved_text_of_a_used_file_counts(tmp_path: Path) -> None:
 def test_a_used_file_is_parsed_again_only_if_its_text_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
-    def parse(source: Source, start: int, end: int) -> Part:
+    def parse(source: Source, start: int, end: int) -> ParsedPart:
         parsed.append(source.text[start:end])
         return parse_part(source, start, end)
 
-    monkeypatch.setattr("archlang.editor.document._known_parts", Memo[tuple[Part, int]]())
+    forget()
     monkeypatch.setattr("archlang.editor.document.parse_part", parse)
     used = tmp_path / "used.arch"
     text = 'use "./used.arch"\n\nblock b(h: seq[n, d]) -> seq[n, d] {\n    return a(h)\n}\n'
@@ -170,17 +174,18 @@ def _changed(text: str, dice: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_changed_text_has_the_tree_and_the_diagnostics_of_a_new_one(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_text_has_the_tree_and_the_answers_of_a_new_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     text = original = "".join(dice.choices(_PROGRAMS[:-40], k=2))
     for _ in range(3):
         document = Document("p.arch", text)
-        assert document.diagnostics is not None
+        answers = document.diagnostics, document.formatted, semantic_tokens(document), folds(document), hints(document)
         with monkeypatch.context() as context:
-            context.setattr("archlang.plan.check._sound_bodies", Memo[int]())
-            assert document.diagnostics == check_text(text, "p.arch")
+            context.setattr("archlang.errors.effort._known", Memo[object]())
+            new = Document("p.arch", text)
+            assert answers == (
+                check_text(text, "p.arch"), new.formatted, semantic_tokens(new), folds(new), hints(new)
+            )  # fmt: skip
         assert astuple(document.program) == astuple(parse_tolerantly(document.source)[0])
         text = _changed(text if dice.random() < 0.5 else original, dice)
 
@@ -190,7 +195,7 @@ def test_a_known_body_counts_for_the_limit_of_steps(monkeypatch: pytest.MonkeyPa
     assert Document("p.arch", text).diagnostics == ()
     monkeypatch.setattr("archlang.plan.check.MOST_STEPS", 1_000)
     (mistake,) = Document("p.arch", text).diagnostics
-    monkeypatch.setattr("archlang.plan.check._sound_bodies", Memo[int]())
+    forget()
     assert (mistake,) == Document("p.arch", text).diagnostics
     assert mistake.code == "E0228"
 
@@ -207,3 +212,24 @@ def test_a_change_parses_and_elaborates_only_what_depends_on_it(monkeypatch: pyt
     monkeypatch.setattr("archlang.plan.check.elaborate_alone", record)
     assert Document("p.arch", text.replace("norm(h)", "norm(h + h)", 1)).diagnostics == ()
     assert elaborated == ["layer1", "layer2"]
+
+
+def test_a_change_plans_only_the_recipes_that_depend_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[str] = []
+
+    def record(planner: Planner) -> None:
+        planned.append(planner.recipe.name)
+        check_planner(planner)
+
+    check_planner = Planner.check
+    monkeypatch.setattr(Planner, "check", record)
+    model = "model m(x: tokens[n]) -> logits[classes] {\n    return embed[8](x) |> last |> linear[classes]\n}\n"
+    recipe = "recipe {0} {{\n    task ctl\n    model m\n    train adamw[steps = 3]\n}}\n\n"
+    text = model + recipe.format("first") + recipe.format("second") + "recipe third from second {}\n"
+    forget()
+    assert Document("p.arch", text).diagnostics == ()
+    assert planned == ["first", "second", "third"]
+    assert Document("p.arch", text.replace("steps = 3", "steps = 4", 1)).diagnostics == ()
+    assert planned[3:] == ["first"]
+    assert Document("p.arch", "# Three recipes.\n" + text.replace("embed[8]", "embed[16]")).diagnostics == ()
+    assert planned[4:] == ["first", "second", "third"]

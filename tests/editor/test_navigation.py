@@ -7,7 +7,7 @@ import pytest
 
 from archlang.editor.document import Document
 from archlang.editor.navigation import definition, references, renamable, rename
-from archlang.editor.symbols import Names
+from archlang.editor.symbols import DocumentNames
 from archlang.editor.workspace import Workspace
 from archlang.errors import Edit, ErrorWithRemedy
 from archlang.plan.check import check_text
@@ -232,7 +232,7 @@ def test_a_shipped_file_with_all_its_local_names_changed_has_no_mistake(name: st
     set_by_tasks = ("x", "classes", "vocab")
     edits = [
         Edit(place.span, f"{place.symbol.name}_renamed")
-        for place in Names(Document(path, text)).occurrences
+        for place in DocumentNames(Document(path, text)).occurrences
         if place.symbol.kind in kinds
         and place.symbol.span.source.path == path
         and place.symbol.name not in set_by_tasks

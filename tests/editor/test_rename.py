@@ -8,7 +8,7 @@ import pytest
 
 from archlang.editor.document import Document
 from archlang.editor.navigation import renamable, rename
-from archlang.editor.symbols import Names
+from archlang.editor.symbols import DocumentNames
 from archlang.editor.workspace import Workspace
 from archlang.errors import ErrorWithRemedy
 from archlang.errors.edits import apply_edits
@@ -318,7 +318,9 @@ def test_a_use_in_the_header_of_an_unclosed_statement_is_renamed() -> None:
 def test_no_use_at_the_end_of_a_cut_line_is_left_behind(tail: str) -> None:
     """Each line of a shipped program is cut after each name of the program, which is then renamed."""
     path, text = "/none/p.arch", (PACKAGE / "recipes" / "gutlb.arch").read_text(encoding="utf-8")
-    places = [place for place in Names(Document(path, text)).occurrences if place.symbol.span.source.path == path]
+    places = [
+        place for place in DocumentNames(Document(path, text)).occurrences if place.symbol.span.source.path == path
+    ]
     tried = 0
     for place in places[::4]:
         line_end, defined = text.index("\n", place.span.end), place.symbol.span.start

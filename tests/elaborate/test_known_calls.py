@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from archlang.elaborate import calls
+from archlang.errors import effort
 from archlang.errors.effort import limited
 from archlang.graph.graph import Graph
 from archlang.plan.check import check_text
@@ -24,9 +24,9 @@ model two(x: tokens[n]) -> logits[classes] {
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    calls._known_calls._results.clear()
+    effort.forget()
     yield
-    calls._known_calls._results.clear()
+    effort.forget()
 
 
 def _graph(text: str) -> Graph:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from archlang.errors import Diagnostic
 from archlang.errors.effort import Memo, TooMuchWork, limited, spend, unlimited
+from archlang.errors.source import on_command_line
 
 
 def test_exceeding_the_limit_raises() -> None:
@@ -45,20 +47,41 @@ def test_steps_that_were_counted_before_are_not_counted_again() -> None:
         spend()
 
 
-def test_a_known_result_takes_no_steps() -> None:
+def test_a_known_result_takes_its_steps_again() -> None:
     memo = Memo[str]()
+    computed = []
 
-    def first() -> str:
+    def compute() -> str:
         spend(3)
-        return "first"
+        computed.append("result")
+        return "result"
 
-    with limited(3) as budget:
-        assert memo.get("key", first) == memo.get("key", first) == "first"
-        assert budget.spent == 3
+    with limited(8) as budget:
+        assert memo.get("key", compute) == memo.get("key", compute) == "result"
+        assert (budget.spent, computed) == (6, ["result"])
+        with pytest.raises(TooMuchWork):
+            memo.get("key", compute)
 
 
-def test_a_memo_keeps_what_it_is_told_to_and_a_limited_number() -> None:
+def test_a_memo_keeps_the_results_that_were_asked_last() -> None:
     memo = Memo[int](most=2)
-    assert memo.get(0, lambda: 1, keeps=lambda _: False) == 1
-    assert [memo.get(key, lambda: 2) for key in range(3)] == [2, 2, 2]
-    assert [memo.get(key, lambda: 3) for key in (2, 0)] == [2, 3]  # the third has made the others forgotten
+    assert [memo.get(key, lambda: 2) for key in (0, 1, 0, 2)] == [2, 2, 2, 2]
+    assert [memo.get(key, lambda: 3) for key in (2, 0, 1)] == [2, 2, 3]
+
+
+def mistaken() -> int:
+    Diagnostic("E0201", "unknown", on_command_line("x"))
+    return 1
+
+
+def test_nothing_with_a_mistake_or_without_a_key_is_kept() -> None:
+    for memo, outcomes in ((Memo[int](), [1, 2]), (Memo[int](keeps_all=True), [1, 1])):
+        assert [memo.get("key", mistaken), memo.get("key", lambda: 2)] == outcomes
+        assert [memo.get(None, lambda: 1), memo.get(None, lambda: 2)] == [1, 2]
+
+
+def test_a_result_of_one_with_a_mistake_is_not_kept_either() -> None:
+    inner, outer = Memo[int](keeps_all=True), Memo[int]()
+    inner.get("key", mistaken)
+    assert outer.get("key", lambda: inner.get("key", lambda: 2)) == 1
+    assert outer.get("key", lambda: 3) == 3

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from archlang.backend.runtime.block import judging
 from archlang.backend.runtime.carried_steps import CarriedStates
-from archlang.backend.runtime.loops import Repeat
+from archlang.backend.runtime.loops import RepeatLoop
 from archlang.train.settings import stablemax_entropy
 from tests.goldens.golden import TOLERANCE, Golden, Program, Weights, close, gradients_close, pair
 
@@ -192,7 +192,7 @@ def test_recursive_reasoning(golden: Golden) -> None:
     weights[f"{turns}.fixed_state.learned.weight"] = torch.cat([p["H_init"], p["L_init"]])[None]
     module = Program(text, golden, weights).module
     loop = module.loop_of_results()
-    assert isinstance(loop, Repeat)
+    assert isinstance(loop, RepeatLoop)
 
     def embedded(tokens: Tensor, puzzle_rows: Tensor) -> Tensor:
         rows = F.pad(puzzle_rows, (0, slots * d - puzzle_rows.shape[1])).view(-1, slots, d)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loops import Repeat
+from archlang.backend.runtime.loops import RepeatLoop
 from archlang.backend.runtime.scans import PositionScan
 from archlang.graph.graph import loop_layout
 from tests.goldens.golden import Golden, Program, Weights, cell, close, gradients_close, page, pair
@@ -43,7 +43,7 @@ def carried_states(module: Architecture) -> Iterator[Mapping[str, list[Tensor]]]
     with pytest.MonkeyPatch.context() as patch:
         for loop in module.program.code.loops:
             runtime = module.__dict__[loop.name]
-            assert isinstance(runtime, PositionScan | Repeat)
+            assert isinstance(runtime, PositionScan | RepeatLoop)
             layout = loop_layout(loop.node)
             inputs = loop.node.regions[0].inputs[layout.inner : layout.inner + layout.states]
 

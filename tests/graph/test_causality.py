@@ -99,6 +99,14 @@ CAUSAL = {
     "emit weigh[causal = true](softmax_keys[causal = true](scores(c, c)), c) }\nreturn linear[vocab](y)",
     "a map as a state": "s = lower_triangle(scores(h, h))\n"
     "repeat 3 { s <- lower_triangle(tanh(s + convolve_map[2](s))) }\nreturn linear[vocab](h * sum_keys(s))",
+    "a gradient of what each position loses": "y = h\nrepeat 2 {\n"
+    "e = sum_features(tanh(y + attention[1, causal = true](y, h)))\ny <- y - gradient(e, y) }\n"
+    "return linear[vocab](y)",
+    "a gradient in a scan": "m = learned[4, d]()\ny = scan v in h carry m {\n"
+    "m <- m - gradient(mean(sum_features(tanh(m + v))), m)\nemit mean(m) }\nreturn linear[vocab](y)",
+    "a gradient by a memory of the chunks before": "m = learned[4, d]()\ny = scan c in chunks[3](h) carry m {\n"
+    "a = c + attention[1](c, m)\nm <- m - gradient(mean(linear[1](attention[1](c, m))), m)\nemit a }\n"
+    "return linear[vocab](y)",
     "a nested scan": "m = learned[4, d]()\n"
     "y = scan c in chunks[8](h) carry m {\n"
     "k = m\n"
@@ -107,6 +115,17 @@ CAUSAL = {
 }
 
 LEAKING = {
+    "a gradient of a loss of all positions": ("return linear[vocab](gradient(mean(sum_features(tanh(h))), h))", "mean"),
+    "a gradient of a loss that reads earlier positions of the value": (
+        "return linear[vocab](gradient(sum_features(tanh(cumulative_sum(h))), h))",
+        "gradient",
+    ),
+    "a gradient by a memory of the chunk": (
+        "m = learned[4, d]()\ny = scan c in chunks[3](h) carry m {\n"
+        "m <- m - gradient(mean(linear[1](attention[1](c, m))), m)\nemit attention[1](c, m) }\n"
+        "return linear[vocab](y)",
+        "mean",
+    ),
     "a state of another length in a halting loop": (
         "k = learned[3, d]()\nrepeat 6 halting h by token_halt { k <- k + 1\nh <- h + linear[d](h) }\n"
         "return linear[vocab](attention[1, causal = true](h, k))",

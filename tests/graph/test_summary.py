@@ -242,3 +242,12 @@ def test_a_growing_state_counts_with_its_mean_length(tmp_path: Path) -> None:
         assert flops("0", " carry m growing", f"m <- append(m, {piece})") == flops("3")
     mean = (flops("6") + flops("7")) // 2
     assert flops("2", " carry m growing", "m <- append(m, append(expand(mean(a)), a))") == mean
+
+
+def test_a_gradient_costs_three_times_its_loss(tmp_path: Path) -> None:
+    text = "model m(h: seq[n, 4]) -> seq[n, 4] {{ return h + {} }}"
+    of_loss, of_gradient = (
+        summarize(graph_of(text.format(value), tmp_path), 10)
+        for value in ("sum_features(linear[5](h))", "gradient(sum_features(linear[5](h)), h)")
+    )
+    assert (of_gradient.flops, of_gradient.unique) == (3 * of_loss.flops, of_loss.unique)

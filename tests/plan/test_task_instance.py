@@ -13,6 +13,7 @@ VALUES = {
     "range": ("0..0", "-5..3", "40..2", "1..16_777_216"),
     "list": ("[]", "[1]", "[word]", "[1..2, [1], true]", "[-1, inf]"),
     "file": ('"absent.tsv"',),
+    "files": ('"absent.tsv"', "[]", '["absent.tsv", ""]', '["a.csv", 1]', "[word]"),
 }
 
 

@@ -15,7 +15,7 @@ from archlang.play.build import build
 from archlang.play.mistakes import PlayError
 from archlang.play.server import Server
 from archlang.play.service import Service
-from archlang.play.training import Trainer
+from archlang.play.training import PlaygroundTrainer
 from archlang.resolve.library import program_text, recipe_files
 from tests.cli.conftest import TINY
 from tests.corpus.test_edits import failing_program
@@ -67,7 +67,7 @@ def open_playground(open_address: Any) -> Any:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with closing(Trainer()) as trainer:
+    with closing(PlaygroundTrainer()) as trainer:
         service = Service(str(tmp_path), trainer)
         with running(Server(service.answer, framed=trainer.inspection)) as started:
             yield started

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archlang.play.service import Program, Service
+from archlang.play.service import BrowserDocument, Service
 
 GOOD = "model m[d = 8](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> last |> linear[classes]\n}\n"
 READS_A_FILE = 'recipe r { task file[path = "../words.tsv"] model m train adamw[steps = 1] }\n' + GOOD
@@ -143,7 +143,7 @@ def test_a_file_outside_of_the_page_has_a_remedy_within_the_page(service: Servic
 
 
 def test_an_offset_of_the_browser_within_a_character_is_its_end(service: Service) -> None:
-    program = Program("a🙂b", "/nowhere/program.arch")
+    program = BrowserDocument("a🙂b", "/nowhere/program.arch")
     assert [program.into(offset) for offset in (0, 1, 2, 3, 4, 99)] == [0, 1, 2, 2, 3, 3]
 
 

@@ -14,7 +14,7 @@ from archlang.play import training
 from archlang.play.mistakes import RequestError
 from archlang.play.server import Server
 from archlang.play.service import Service
-from archlang.play.training import Trainer
+from archlang.play.training import PlaygroundTrainer
 from tests.cli.conftest import TINY
 
 STEP = '{"step": %d, "loss": %f, "lr": 0.1, "gradient_norm": null, "mean_depth": null}\\n'
@@ -40,12 +40,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Stand:
 
 
 @pytest.fixture
-def trainer() -> Iterator[Trainer]:
-    with closing(Trainer()) as new_trainer:
+def trainer() -> Iterator[PlaygroundTrainer]:
+    with closing(PlaygroundTrainer()) as new_trainer:
         yield new_trainer
 
 
-def until(trainer: Trainer, state: str) -> Mapping[str, Any]:
+def until(trainer: PlaygroundTrainer, state: str) -> Mapping[str, Any]:
     """Returns the progress once the training is in a state."""
     while (progress := trainer.progress(0))["state"] != state:
         assert progress["state"] == "running", progress
@@ -53,7 +53,9 @@ def until(trainer: Trainer, state: str) -> Mapping[str, Any]:
     return progress
 
 
-def test_the_curve_the_evaluations_and_the_inspection_are_those_of_the_run(trainer: Trainer, stand_in: Stand) -> None:
+def test_the_curve_the_evaluations_and_the_inspection_are_those_of_the_run(
+    trainer: PlaygroundTrainer, stand_in: Stand
+) -> None:
     steps = "".join(STEP % (step, 1 / step) for step in (1, 2, 3))
     evaluations = '{"step": 1, "split": "test", "loss": 1.0, "accuracy": 0.1}\\n'
     evaluations += '{"step": 3, "split": "test", "loss": 0.5, "accuracy": 0.7}\\n'
@@ -74,13 +76,13 @@ def test_the_curve_the_evaluations_and_the_inspection_are_those_of_the_run(train
     assert trainer.inspection("guessed") is None
 
 
-def test_a_training_that_fails_says_why(trainer: Trainer, stand_in: Stand) -> None:
+def test_a_training_that_fails_says_why(trainer: PlaygroundTrainer, stand_in: Stand) -> None:
     stand_in("sys.exit('warning: x\\nerror: the file is missing\\n  help: fetch it')")
     trainer.start("", "r", 3)
     assert until(trainer, "failed")["message"] == "the file is missing\n  help: fetch it"
 
 
-def test_one_recipe_is_trained_at_a_time_until_it_is_stopped(trainer: Trainer, stand_in: Stand) -> None:
+def test_one_recipe_is_trained_at_a_time_until_it_is_stopped(trainer: PlaygroundTrainer, stand_in: Stand) -> None:
     stand_in("time.sleep(600)")
     trainer.start("", "r", 3)
     with pytest.raises(RequestError, match="another recipe is being trained"):
@@ -92,7 +94,7 @@ def test_one_recipe_is_trained_at_a_time_until_it_is_stopped(trainer: Trainer, s
 
 def test_closing_ends_the_processes_and_removes_the_files(stand_in: Stand) -> None:
     stand_in("time.sleep(600)")
-    trainer = Trainer()
+    trainer = PlaygroundTrainer()
     trainer.start("the program", "r", 3)
     assert trainer._run is not None
     (process,), folder = trainer._run._processes, trainer._run.folder
@@ -104,7 +106,7 @@ def test_closing_ends_the_processes_and_removes_the_files(stand_in: Stand) -> No
         trainer.progress(0)
 
 
-class Noted(Trainer):
+class Noted(PlaygroundTrainer):
     """Notes what it should train."""
 
     def __init__(self) -> None:
@@ -155,7 +157,7 @@ def test_an_inspection_is_in_a_frame_that_reaches_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_recipe_is_trained_and_inspected(trainer: Trainer) -> None:
+def test_a_recipe_is_trained_and_inspected(trainer: PlaygroundTrainer) -> None:
     trainer.start(TINY + "}\n", "tiny", 20)
     progress = until(trainer, "done")
     assert progress["step"] == 20
@@ -167,6 +169,6 @@ def test_a_recipe_is_trained_and_inspected(trainer: Trainer) -> None:
 
 
 @pytest.mark.slow
-def test_the_mistake_of_a_recipe_that_cannot_be_trained_is_shown(trainer: Trainer, tmp_path: Path) -> None:
+def test_the_mistake_of_a_recipe_that_cannot_be_trained_is_shown(trainer: PlaygroundTrainer, tmp_path: Path) -> None:
     trainer.start(TINY + "}\n", "other", 20)
     assert "other" in until(trainer, "failed")["message"]

@@ -60,13 +60,16 @@ def test_the_page_of_the_quick_recipes_has_the_recorded_numbers(title: str) -> N
     assert expected == {}
 
 
-PAPERS, QUICK = ((RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick"))
+PAPERS, QUICK, LANGUAGE = (
+    (RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick", "language")
+)
 TABLE = r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/\w+/runs)\n```\n\n(\|.*?)\n\n"
-COMMANDS = re.findall(TABLE, PAPERS + QUICK, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(TABLE, PAPERS + QUICK + LANGUAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_pages_have_a_section_for_each_record() -> None:
-    assert len(COMMANDS) == PAPERS.count("\n## ") - 3 + QUICK.count("\n## ") - len(SECTIONS) - 1
+    sections = [PAPERS.count("\n## ") - 3, QUICK.count("\n## ") - len(SECTIONS) - 1, LANGUAGE.count("\n## Records\n")]
+    assert len(COMMANDS) == sum(sections)
 
 
 @pytest.mark.parametrize(("command", "table"), COMMANDS, ids=[command.split()[2] for command, _ in COMMANDS])

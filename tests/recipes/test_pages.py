@@ -26,9 +26,14 @@ SMALL_TASK = {
     "scan": {"task.data": "generated", "task.cutoff": "40"},
     # A text that the reader writes first.
     "text": {"task.path": json.dumps(str(RECIPES.parent / "blocks" / "a*.arch"))},
+    "text_masked": {"task.copies": "1"},
 }
 # Statics that make a model of a paper's size small, by their page.
-SMALL_MODEL = {"gpt2_124m": {"model.d": "24", "task.length": "128", "task.by": "bytes", "task.valid_share": "0.2"}}
+SMALL_MODEL = {
+    "gpt2_124m": {
+        "model.d": "24", "model.layers": "2", "task.length": "128", "task.by": "bytes", "task.valid_share": "0.2",
+    }
+}  # fmt: skip
 SHORT = {"train.batch": "4", "train.micro": "0", "train.steps": "2", "train.every": "2"}
 
 

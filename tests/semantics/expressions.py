@@ -81,6 +81,12 @@ class Expressions:
         tokens = self.named(Kind("tokens", kind.length))
         if tokens and chance.happens(0.05):
             return Value(f"linear[{kind.width}](is_token[1]({chance.choice(tokens).text}))", kind)
+        if tokens and chance.happens(0.05):
+            token = chance.choice(tokens).text
+            ngram = f"pair_tokens(shift_tokens[{chance.randrange(3)}]({token}), {token})"
+            made = chance.choice((ngram, f"modulo_tokens[3]({ngram})", f"hash_tokens[5]({ngram})"))
+            text = f"tanh(token_values({made}))" if chance.happens(0.2) else f"embed[8]({made})"
+            return Value(f"linear[{kind.width}]({text})", kind)
         if tokens:
             block = "embed" if not chance.happens(0.15) else "zeros"
             return Value(f"{block}[{kind.width}]({chance.choice(tokens).text})", kind, free=block == "zeros")

@@ -8,11 +8,24 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from archlang.backend.lower.names import module_path
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.graph.graph import Graph, Node, Region, is_idle, loop_layout
-from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Literal, Loss, Part, Repeat, Scan, Stack
+from archlang.graph.operations import (
+    Arithmetic,
+    Call,
+    Experts,
+    Gradient,
+    Halting,
+    Literal,
+    Loss,
+    Part,
+    Repeat,
+    Scan,
+    Stack,
+)
 from tests.semantics.batches import drawn_count
 from tests.semantics.needs import Needs, needs_of
 
@@ -125,6 +138,8 @@ class _Interpreter:
                 results, cost = self._halting(node, halting, inputs, steps)
             case Experts(count=count):
                 return [self._experts(node, count, inputs, steps)], []
+            case Gradient():
+                return [self._gradient(node, inputs, steps)], []
             case Scan() as scan:
                 results, cost = self._scan(node, scan, inputs, steps)
             case _:  # an applied block
@@ -241,6 +256,20 @@ class _Interpreter:
         joined = torch.stack(rows) if rows else values.new_zeros(0, width.constant)
         return joined.reshape(*values.shape[:-1], width.constant)
 
+    def _gradient(self, node: Node, inputs: Sequence[Value], steps: tuple[int, ...]) -> Value:
+        """d/dv of the sum of the losses that body(v) returns."""
+        value, *captured = inputs
+        assert isinstance(value, Tensor)
+        again = torch.is_grad_enabled()
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            own = value.clone() if value.requires_grad else value.detach().requires_grad_()
+            (losses,), _ = self.region(node.regions[0], [own, *captured], steps)
+            assert isinstance(losses, Tensor)
+            if not losses.requires_grad:
+                return torch.zeros_like(value)
+            (gradient,) = torch.autograd.grad(losses.sum(), own, create_graph=True, materialize_grads=True)
+        return gradient if again else gradient.detach()
+
     # Ponder, depth and auxiliary losses
 
     def total(self, costs: Sequence[_Cost]) -> _Cost:
@@ -300,7 +329,7 @@ def _divide(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _moved(loop: Node, index: int, halted: int, tally: Tally, before: Value, after: Value) -> Value:
+def _moved(loop: Node, index: int, halted: int, tally: HaltingState, before: Value, after: Value) -> Value:
     """Returns a state after a step: new where the step was accepted. A state without the positions of the halting state
     is updated while any position accepts the step."""
     assert isinstance(before, Tensor)

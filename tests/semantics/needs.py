@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import networkx
 
 from archlang.graph.graph import Graph, Node, Region, is_idle, loop_layout
-from archlang.graph.operations import Apply, Experts, Halting, Loss, Part, Scan
+from archlang.graph.operations import Apply, Experts, Gradient, Halting, Loss, Part, Scan
 
 # The id of a value, a result of a loop or an applied block by its index, or, with None, that a loop runs at all.
 Need = str | tuple[str, int | None]
@@ -74,7 +74,7 @@ def _edges_of_body(node: Node) -> Iterator[tuple[Need, Need]]:
     yield from (((node.id, index), (node.id, None)) for index in range(len(body.results)))
     if isinstance(node.operation, Halting):
         yield (node.id, None), (node.id, node.operation.state)
-    if isinstance(node.operation, Scan | Experts):
+    if isinstance(node.operation, Scan | Experts | Gradient):
         yield from (((node.id, None), source) for source in node.inputs[: loop_layout(node).outer])
     layout = loop_layout(node)
     for index in range(layout.states):

@@ -11,7 +11,7 @@ from torch import Tensor
 from archlang.backend.decode.greedy import target_of
 from archlang.compile import build
 from archlang.elaborate import calls
-from archlang.errors import Source
+from archlang.errors import Source, effort
 from archlang.graph.graph import Graph
 from archlang.graph.passes.pipeline import NAMES
 from archlang.syntax.parser import parse
@@ -241,7 +241,7 @@ def survives_known_calls(program: Compiled, seed: int) -> None:
     with patch.object(calls, "_key_of_call", return_value=None):
         expected = graph_of(program.text)
     assert program.graph == expected, "another graph after other programs"
-    calls._known_calls._results.clear()
+    effort.forget()
     assert graph_of(program.text) == expected, "another graph after equal calls of the program"
 
 

@@ -50,13 +50,13 @@ def _smaller(text: str) -> Iterator[str]:
             yield smaller
 
 
-def _edits(node: tree.Node) -> Iterator[Edit]:
+def _edits(node: tree.Syntax) -> Iterator[Edit]:
     """Yields the edits of a node, then those of its parts."""
     yield from _own_edits(node)
     for field in fields(node):
         value = getattr(node, field.name)
         if isinstance(value, tuple):
-            yield from ((_with_comma(part.span), "") for part in value if isinstance(part, tree.Node))
+            yield from ((_with_comma(part.span), "") for part in value if isinstance(part, tree.Syntax))
     for child in tree.children(node):
         yield from _edits(child)
 
@@ -70,10 +70,10 @@ def _with_comma(span: Span) -> Span:
     return Span(span.source, len(before) - 1, span.end) if before.endswith(",") else span
 
 
-def _own_edits(node: tree.Node) -> Iterator[Edit]:
-    inner: tuple[tree.Node, ...] = ()
+def _own_edits(node: tree.Syntax) -> Iterator[Edit]:
+    inner: tuple[tree.Syntax, ...] = ()
     match node:
-        case tree.Repeat(body=body) | tree.Stack(body=body) | tree.Halting(body=body):
+        case tree.RepeatStatement(body=body) | tree.StackStatement(body=body) | tree.HaltingStatement(body=body):
             yield node.span, body.span.text[1:-1]
             yield node.span, f"repeat {node.count.span.text} {body.span.text}"
         case tree.If(then=then, otherwise=otherwise):
@@ -89,7 +89,7 @@ def _own_edits(node: tree.Node) -> Iterator[Edit]:
             inner = (then, otherwise)
         case tree.Pipe(value=value):
             inner = (value,)
-        case tree.Call(arguments=arguments) if arguments:
+        case tree.CallExpression(arguments=arguments) if arguments:
             inner = arguments
         case tree.Number(value=value):
             yield from ((node.span, str(small)) for small in (0, 1, 2) if value > small or value % 1)

@@ -35,6 +35,7 @@ class Writer(Expressions):
             options: list[tuple[float, Callable[[], None]]] = [
                 (3, self.assign), (0.7, self.assign_number), (1, self.let), (0.7, self.branch), (0.4, self.framed),
                 (0.4, self.addressed), (0.4, self.halved), (0.3, self.loss), (0.6, self.experts),
+                (0.5, self.gradient),
             ]  # fmt: skip
             if self.level < 4:
                 options += [(2, self.repeat), (1.2, self.stack), (2, self.halting), (2.5, self.scan)]
@@ -129,6 +130,24 @@ class Writer(Expressions):
         inner.write(f"emit {_bare(emission.text)}")
         self.close(f"{target} = experts {variable} in {_bare(over.text)} by {_bare(by.text)}", inner)
         self.bind(target, Value(target, replace(kind, width=emission.kind.width), over.free and by.free))
+
+    def gradient(self) -> None:
+        """The gradient of a loss of each sample or position. In a causal program, the loss of a position reads the
+        value there only, unless the value may be read in full."""
+        kind, chance = self.kind(), self.chance
+        source, other = self.data(kind, 1), self.data(kind, 1)
+        name, target, free = self.names.fresh("w"), self.names.fresh("g"), source.free and other.free
+        self.write(f"{name} = tanh({source.text})")
+        self.bind(name, Value(name, kind, source.free))
+        loss = f"sum_features(tanh(linear[3]({name})) * linear[3]({other.text}))"
+        if not self.style.causal and chance.happens(0.4):
+            routes, self.routes = self.routes, True  # a loss has no halting loops
+            loss = f"sum_features(silu({self.data(kind, 2).text} + {name}))"
+            self.routes = routes
+        if kind.name == "seq" and (free or not self.style.causal) and chance.happens(0.4):
+            loss = f"mean({loss})"
+        self.write(f"{target} = gradient({loss}, {name})")
+        self.bind(target, Value(target, kind, free))
 
     def loss(self) -> None:
         """An auxiliary loss, which may read the future in a causal program too."""

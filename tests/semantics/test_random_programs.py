@@ -17,12 +17,12 @@ from tests.semantics.mutations import mutated
 from tests.semantics.properties import PROPERTIES
 from tests.semantics.shrinker import shrink
 
-CHUNK = 10
+CHUNK = 5
 PROGRAMS = 300
 COMPILED = 30
 # The number of programs that a run checks by default and with `-m slow`, and the share of each kind: how many failures
 # it finds in its time.
-FEW = 25
+FEW = 12
 MANY = int(os.environ.get("ARCHLANG_RANDOM_PROGRAMS", "20000"))
 SHARES = {"typed": 0.4, "mutated": 0.2, "leaky": 0.4}
 CONSTRUCTS = {
@@ -53,6 +53,8 @@ CONSTRUCTS = {
     "scan without emission": r"^ *scan ",
     "scan over a named cut": r"scan \S+ in cut\d+ ",
     "scan over positions": r"scan \S+ in (?!chunks\[)\w+[\[(]",
+    "gradient of each position": r"= gradient\(sum_features",
+    "gradient of a sample": r"= gradient\(mean",
     "if": r"\bif ",
     "when": r" when ",
     "pipe": r" \|> ",
@@ -92,11 +94,11 @@ def test_random_programs_are_rejected_or_have_all_properties(kind: str, first: i
     [
         (kind, first)
         for kind, share in SHARES.items()
-        for first in range(PROGRAMS, PROGRAMS + int(share * MANY), 20 * CHUNK)
+        for first in range(PROGRAMS, PROGRAMS + int(share * MANY), 40 * CHUNK)
     ],
 )
 def test_many_random_programs_are_rejected_or_have_all_properties(kind: str, first: int) -> None:
-    for seed in range(first, first + 20 * CHUNK):
+    for seed in range(first, first + 40 * CHUNK):
         assert_properties(KINDS[kind](seed), seed, NAMES[kind])
 
 

@@ -5,7 +5,7 @@ import pytest
 from archlang.errors import Diagnostic, Source
 from archlang.errors.edits import apply_edits
 from archlang.syntax.parser import parse_tolerantly
-from archlang.syntax.tree import Assign, Definition, If, Missing, Repeat, Scan, Statement
+from archlang.syntax.tree import Assign, Definition, If, Missing, RepeatStatement, ScanStatement, Statement
 
 HEADER = "block b[a: bool = true](h: seq[n, d]) -> seq[n, d] {\n"
 
@@ -88,7 +88,7 @@ def test_a_value_that_is_missing_before_a_loop_is_not_the_loop(loop: str, end: s
     half, whole, _ = statements
     assert isinstance(half, Assign)
     assert isinstance(half.value, Missing)
-    assert isinstance(whole, (Repeat, Scan))
+    assert isinstance(whole, (RepeatStatement, ScanStatement))
     assert whole.target is None
 
 

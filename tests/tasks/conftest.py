@@ -42,7 +42,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Offer:
         def opened(dataset: str, member: str) -> BinaryIO:
             content = offered.get(f"{dataset}/{member}")
             if content is None:
-                raise DataError(f"{member} of {dataset} is not at hand", "offer it")
+                raise DataError(f"{member} of {dataset} is missing", "offer it")
             return io.BytesIO(content.encode() if isinstance(content, str) else content)
 
         def contents(dataset: str, archive: str) -> Iterator[tuple[str, bytes]]:

@@ -34,7 +34,7 @@ def offered(offer: Offer, items: object = ITEMS, indices: object = INDICES) -> N
 
 def test_published_examples_are_preprocessed_as_by_the_published_program() -> None:
     if not SAMPLE.exists():
-        pytest.skip(f"{SAMPLE} is not at hand; set ARCHLANG_DATA to the folder of published data")
+        pytest.skip(f"{SAMPLE} is missing; set ARCHLANG_DATA to the folder of published data")
     for item in json.loads(SAMPLE.read_text(encoding="utf-8")):
         # The published examples are cut already.
         assert " ".join(question(item[QUESTION])).replace("' s", "'s") == item[QUESTION]

@@ -33,14 +33,14 @@ def pieces(light: np.ndarray, reach: int) -> list[set[tuple[int, int]]]:
 def test_marks_are_at_the_ends_of_one_path_or_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two paths that keep clear of each other by more than the gaps of a path are two pieces. The marks, which are only
     noted here and not drawn, are in one of them or in both."""
-    once, noted = lra_pathfinder._wider, []
+    once, noted = lra_pathfinder._with_neighbours, []
 
     def note(places: np.ndarray) -> np.ndarray:
         noted.append(places // 256)
         return np.zeros((len(places), 32, 32), dtype=np.bool_)
 
-    monkeypatch.setattr(lra_pathfinder, "_wider", lambda canvas: once(once(canvas)))
-    monkeypatch.setattr(lra_pathfinder, "_mark", note)
+    monkeypatch.setattr(lra_pathfinder, "_with_neighbours", lambda canvas: once(once(canvas)))
+    monkeypatch.setattr(lra_pathfinder, "_round_marks", note)
     monkeypatch.setattr(lra_pathfinder, "_ATTEMPTS", 1_000)
     drawn = lra_pathfinder.draw(RandomStream("test"), 200, dashes=8, distractors=0)
     assert len(drawn.pixels) == 200

@@ -123,7 +123,7 @@ def test_published_files_are_read(published_bytes: Callable[[str], bytes], offer
     assert spell(iid, answers_of(items)[7]) == " ".join([*evaluate(source.split()), "[E]"])
     assert systematicity.split_names() == ("train", "test")
     # The published train expressions could not be had.
-    with pytest.raises(DataError, match="systematicity/train.src of pcfg_set is not at hand"):
+    with pytest.raises(DataError, match="systematicity/train.src of pcfg_set is missing"):
         systematicity.generate("train", 0)
 
 

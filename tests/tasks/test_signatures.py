@@ -10,7 +10,7 @@ from archlang.resolve import library
 from archlang.syntax import format_program, parse
 from archlang.syntax.tree import Name, TypeName
 from archlang.tasks.kit.metrics import MEANINGS
-from archlang.tasks.kit.split import Form, Ragged
+from archlang.tasks.kit.split import Ragged, TargetForm
 from archlang.tasks.kit.task import DecodableTask, Kind, ShippedTask, class_names, group_names, group_values, groups
 from archlang.types.statics import Interval
 from tests.tasks.every import FOLDER, NAMES, SMALL, build, items_of, signature, value, vars_of, vocabulary_of
@@ -30,7 +30,7 @@ def test_the_class_receives_the_statics_and_defaults_of_the_signature(name: str)
 
 
 TYPES: dict[str, set[object]] = {
-    "int": {int}, "float": {float}, "bool": {bool}, "symbol": {str}, "file": {str}, "range": {Interval},
+    "int": {int}, "float": {float}, "bool": {bool}, "symbol": {str}, "file": {str}, "files": {str}, "range": {Interval},
     "list": {tuple[int, ...], tuple[float, ...], tuple[Interval, ...]},
 }  # fmt: skip
 
@@ -87,19 +87,19 @@ def test_fields_targets_and_groups_are_as_declared(name: str) -> None:
         assert items.form is task.kind.form
         answers = items.targets.values if isinstance(items.targets, Ragged) else items.targets
         most = gives["classes"] if "classes" in gives else gives.get("vocab", 0)
-        if items.form is Form.SETS:
+        if items.form is TargetForm.SETS:
             assert answers.dtype == np.bool_
             assert answers.shape[1] == most
-        elif items.form is Form.POINTERS:
+        elif items.form is TargetForm.POINTERS:
             assert isinstance(items.targets, Ragged)
             widths = items.inputs[items.points_at].lengths.repeat(items.targets.lengths)
             assert (answers < widths).all()
-        elif items.form is Form.NUMBERS:
+        elif items.form is TargetForm.NUMBERS:
             assert isinstance(declared.signature.result, TypeName)
             assert answers.dtype == np.float32
             assert answers.shape[1] == value(declared.signature.result.dimensions[1], vars_of(task))
             assert np.isfinite(answers).all()
-        elif items.form is not Form.SPANS:
+        elif items.form is not TargetForm.SPANS:
             assert 0 <= answers.min() <= answers.max() < most
         for parameter, ragged in zip(declared.signature.inputs, items.inputs.values(), strict=True):
             assert ragged.lengths.min() > 0
@@ -118,7 +118,7 @@ def test_the_signature_has_the_form_of_the_kind(name: str) -> None:
     fields, result = declared.signature.inputs, declared.signature.result
     assert isinstance(result, TypeName)
     per_position = len(result.dimensions) == 2
-    assert per_position == (task.kind.form is not Form.CLASSES)
+    assert per_position == (task.kind.form is not TargetForm.CLASSES)
     match task.kind:
         case Kind.CLASSIFICATION | Kind.TAGGING | Kind.SPANS:
             assert not declared.causal

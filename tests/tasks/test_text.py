@@ -1,7 +1,9 @@
 """Documents of the user's own as windows of tokens."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -23,6 +25,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Ragged, digest
 from archlang.tasks.kit.tokenizer import token_cut, trained_tokenizer
 from archlang.tasks.text import Text
+from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.record.mistakes import RunError
 from archlang.train.runs.inputs import FieldFormat
 from tests.closeness import close
@@ -307,6 +310,93 @@ def test_the_marks_of_a_model_of_others_are_tokens_of_its_tokenizer(tmp_path: Pa
         assert items.targets.values.tolist() == [*ids, 7]
         assert len(task.vocabulary) == size
         assert FieldFormat.of(task, "x", items.inputs["x"]).encode(POEM).tolist() == [first, *ids]
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> tuple[str, str]:
+    """A text of 300 sentences, and 60 documents in two files."""
+    (tmp_path / "a.txt").write_text("the cat sat. " * 300)
+    (tmp_path / "b").mkdir()
+    for file in range(2):
+        rows = (json.dumps({"text": f"document {number} of {file} " * 9}) for number in range(30))
+        (tmp_path / "b" / f"{file}.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    return str(tmp_path / "a.txt"), str(tmp_path / "b" / "*.jsonl")
+
+
+@pytest.mark.parametrize("weights", [(0.7, 0.3), (1, 9), (0, 1)])
+def test_training_items_are_drawn_from_corpora_by_their_weights(
+    corpora: tuple[str, str], weights: tuple[float, float]
+) -> None:
+    task = Text(path=corpora, weights=weights, length=32, valid_share=0.1)
+    data = DeviceSplit(task.generate("train", 0), torch.device("cpu"))
+    corpus = task.generate("train", 0).groups["corpus"]
+    for seed in (1, 2):
+        sampler = Sampler(data.lengths, batch=16, seed=seed, frequencies=data.frequencies)
+        drawn = corpus[np.concatenate([sampler.next() for _ in range(len(sampler))])]
+        assert len(drawn) == len(corpus)
+        assert np.bincount(drawn, minlength=2) == pytest.approx(
+            np.divide(weights, sum(weights)) * len(corpus), abs=1 + 1e-9
+        )
+    assert task.generate("valid", 0).frequencies is None
+    assert Text(path=corpora, length=32).generate("train", 0).frequencies is None
+
+
+@pytest.mark.parametrize("cut", [{}, {"by": "characters"}, {"by": "bpe", "words": 300}, {"packed": True}])
+def test_a_mixture_has_the_items_of_each_corpus_alone(corpora: tuple[str, str], cut: dict[str, Any]) -> None:
+    shared = {"length": 32, "valid_share": 0.1, **cut}
+    task = Text(path=corpora, weights=(2, 1), **shared)
+    assert task.group_names["corpus"] == ("a.txt", "*.jsonl")
+    assert task.breakdown == "corpus"
+    for split in task.split_names():
+        items = cache.load("text", {"path": corpora}, task, split, 0)
+        for number, path in enumerate(corpora):
+            alone = Text(path=path, **shared).restored(task.lexicon, (), {}).generate(split, 0)
+            mixed = items.select(items.groups["corpus"] == number)
+            assert digest(replace(alone, groups={})) == digest(replace(mixed, groups={}, frequencies=None))
+
+
+def test_a_mixture_has_one_vocabulary(corpora: tuple[str, str]) -> None:
+    assert set(Text(path=corpora, by="characters", words=40).vocabulary[:24]) >= {*"the cat sat.document 01of"}
+    merged = {"by": "bpe", "words": 270}
+    assert {"Ġcat", "Ġdocument"} <= set(Text(path=corpora, **merged | {"words": 300}).vocabulary)
+    assert Text(path=corpora[::-1], **merged).vocabulary == Text(path=corpora, **merged).vocabulary
+
+
+def test_files_of_valid_belong_to_corpora(corpora: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "c.txt").write_text("a cat")
+    task = Text(path=corpora, valid=(str(tmp_path / "c.txt"), corpora[0]))
+    valid = task.generate("valid", 0)
+    assert spelled(task, answers_of(valid)[0].tolist()) == "a cat[E]"
+    assert valid.groups["corpus"].tolist() == [0] + [1] * (len(valid) - 1)
+    assert set(task.files()) == {corpora[0], str(tmp_path / "c.txt"), *map(str, (tmp_path / "b").iterdir())}
+
+
+@pytest.mark.parametrize(
+    ("statics", "message"),
+    [
+        ({"weights": (1,)}, "path of text has 2 values, and weights has 1"),
+        ({"valid": "a.txt"}, "path of text has 2 values, and valid has 1"),
+        ({"test": ("a.txt",)}, "path of text has 2 values, and test has 1"),
+        ({"weights": (1, -0.5)}, "weights has -0.5, which is not a number of 0 or more"),
+        ({"weights": (1, True)}, "weights has True, which is not a number of 0 or more"),
+        ({"weights": (0, 0.0)}, "weights of text has zeros only"),
+        ({"path": ()}, "path of text has no path"),
+        ({"path": ("a.txt", "")}, "path of text has no path, or an empty one"),
+        ({"path": ("a.txt", "a.txt")}, "path names a.txt twice"),
+        ({"path": "a.txt", "weights": (1, 2)}, "path of text has 1 values, and weights has 2"),
+        ({"path": ("a.txt", "a.pdf.gz", "b.arrow.gz")}, r"b\.arrow\.gz is neither CSV"),
+        ({"valid": ("c.txt", "d.txt"), "stream": 100}, "text reads no list of paths as a stream"),
+    ],
+)
+def test_a_mistake_in_a_mixture_is_named(statics: dict[str, Any], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        Text(**{"path": ("a.txt", "b.txt"), **statics})
+
+
+def test_a_missing_corpus_is_named(corpora: tuple[str, str], tmp_path: Path) -> None:
+    for absent, message in (("c.txt", r"c\.txt is missing"), ("c/*.txt", r"no file matches \S*c/\*\.txt")):
+        with pytest.raises(TaskError, match=message):
+            Text(path=(*corpora, str(tmp_path / absent))).generate("train", 0)
 
 
 def test_another_tokenizer_makes_other_items(tmp_path: Path, tokenizer: Tokenizer) -> None:

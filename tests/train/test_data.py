@@ -1,6 +1,7 @@
 """Batches hold the padded items of a split, in an order that depends on the seed alone."""
 
 import cProfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archlang.tasks.kit.split import Form, Ragged, Split
+from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.train import data
-from archlang.train.data import Data, Sampler, Sequences
+from archlang.train.data import DeviceSplit, Sampler, Sequences
 
 CPU = torch.device("cpu")
 
@@ -34,7 +35,7 @@ def test_tokens_of_every_integer_type_become_int64(kind: type) -> None:
 def test_targets_of_positions_come_with_scored_positions() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     split = Split({"x": rows}, rows, Ragged.of([[0, 1, 1], [1]], dtype=np.bool_))
-    batch = Data(split, CPU).batch(np.array([1, 0]))
+    batch = DeviceSplit(split, CPU).batch(np.array([1, 0]))
     assert batch.targets.tolist() == [[4, 0, 0], [1, 2, 3]]
     assert batch.scored is not None
     assert batch.scored.tolist() == [[True, False, False], [False, True, True]]
@@ -42,19 +43,19 @@ def test_targets_of_positions_come_with_scored_positions() -> None:
 
 def test_each_field_is_padded_to_its_own_width() -> None:
     split = Split({"left": Ragged.of([[1], [2, 2]]), "right": Ragged.of([[3, 3, 3], [4]])}, np.array([0, 1]))
-    left, right = Data(split, CPU).batch(np.array([0, 1])).fields.values()
+    left, right = DeviceSplit(split, CPU).batch(np.array([0, 1])).fields.values()
     assert (left.tolist(), right.tolist()) == ([[1, 0], [2, 2]], [[3, 3, 3], [4, 0, 0]])
 
 
 def test_the_widths_of_a_batch_are_those_of_its_fields_and_scored_positions() -> None:
     x, y, marks = Ragged.of([[1], [1, 2, 3]]), Ragged.of([[1, 2], [1]]), Ragged.of([[1], [1, 1]])
-    assert Data(Split({"x": x, "y": y}, np.array([0, 1])), CPU).widths(np.array([0])) == (1, 2)
-    assert Data(Split({"x": x, "y": y}, marks), CPU).widths(np.array([0, 1])) == (3, 2, 2)
+    assert DeviceSplit(Split({"x": x, "y": y}, np.array([0, 1])), CPU).widths(np.array([0])) == (1, 2)
+    assert DeviceSplit(Split({"x": x, "y": y}, marks), CPU).widths(np.array([0, 1])) == (3, 2, 2)
 
 
 def test_batches_by_length_hold_every_item_once_short_ones_first_and_fewer_long_items_with_little_padding() -> None:
     def batches(lengths: list[int], **limits: int) -> list[list[int]]:
-        data = Data(Split({"x": Ragged.of([[1] * length for length in lengths])}, np.arange(len(lengths))), CPU)
+        data = DeviceSplit(Split({"x": Ragged.of([[1] * length for length in lengths])}, np.arange(len(lengths))), CPU)
         return [batch.items.tolist() for batch in data.batches_by_length(**limits)]
 
     assert batches([5, 1, 3, 2, 4], size=2) == [[1, 3], [2, 4], [0]]
@@ -64,7 +65,7 @@ def test_batches_by_length_hold_every_item_once_short_ones_first_and_fewer_long_
 
 def test_batches_are_gathered_from_the_arrays_of_the_split_itself() -> None:
     rows = Ragged.of([[1], [2, 3]], dtype=np.int32)
-    data = Data(Split({"x": rows}, rows), CPU)
+    data = DeviceSplit(Split({"x": rows}, rows), CPU)
     rows.values[2] = 9  # in a mapped file, what another process would see
     assert data.batch(np.array([1])).fields["x"].tolist() == [[2, 9]]
 
@@ -76,7 +77,7 @@ def test_batches_of_a_split_that_is_too_large_for_its_device_are_sent_there(monk
     )
 
     def tensors(device: torch.device) -> list[torch.Tensor]:
-        batch = Data(split, device).batch(np.array([1, 0]))
+        batch = DeviceSplit(split, device).batch(np.array([1, 0]))
         assert batch.scored is not None
         return [batch.items, *batch.fields.values(), *batch.lengths.values(), batch.targets, batch.scored]
 
@@ -127,14 +128,34 @@ def test_batches_hold_items_of_similar_length() -> None:
     assert max(np.ptp(lengths[sampler.next()]) for _ in range(16)) < 20
 
 
+@pytest.mark.parametrize("frequencies", [None, np.arange(50) + 1.0])
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_a_resumed_sampler_continues_the_order(sampling: str) -> None:
-    sampler = Sampler(np.arange(50), batch=8, seed=1, sampling=sampling)
+def test_a_resumed_sampler_continues_the_order(sampling: str, frequencies: np.ndarray | None) -> None:
+    begin = partial(Sampler, np.arange(50), 8, 1, sampling=sampling, frequencies=frequencies)
+    sampler = begin()
     for _ in range(9):
         sampler.next()
-    epoch, position = sampler.epoch, sampler.position
-    resumed = Sampler(np.arange(50), batch=8, seed=1, epoch=epoch, position=position, sampling=sampling)
+    resumed = begin(epoch=sampler.epoch, position=sampler.position)
     assert all((sampler.next() == resumed.next()).all() for _ in range(9))
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_an_epoch_has_items_as_often_as_their_frequencies_say(sampling: str) -> None:
+    # 30, 60 and 10 items, whose groups have 60 %, 10 % and 30 % of the draws, and one that is never drawn.
+    groups = np.repeat([0, 1, 2, 3], [30, 60, 10, 1])
+    frequencies = np.array([0.6, 0.1, 0.3, 0.0])[groups] / np.array([30, 60, 10, 1])[groups]
+    sampler = Sampler(groups + 1, batch=10, seed=0, sampling=sampling, frequencies=frequencies)
+    seen = np.zeros(101)
+    for _ in range(50):
+        counts = np.bincount(np.concatenate([sampler.next() for _ in range(len(sampler))]), minlength=101)
+        assert counts.sum() == 101
+        if sampling != "replacement":
+            assert (np.abs(counts - 101 * frequencies) < 1 + 1e-9).all()
+            assert np.abs(np.bincount(groups, counts) - [60.6, 10.1, 30.3, 0]).max() < 2
+        seen += counts
+    assert np.bincount(groups, seen) / seen.sum() == pytest.approx([0.6, 0.1, 0.3, 0], abs=0.02)
+    # All items of a group are equally likely.
+    assert (np.abs(seen - seen.sum() * frequencies) <= 8 * np.sqrt(seen.sum() * frequencies)).all()
 
 
 def test_seeds_and_epochs_have_different_orders() -> None:
@@ -178,8 +199,8 @@ def test_features_and_sets_are_padded_with_rows_of_zeros() -> None:
     x = Ragged.of([[1], [2, 2], [3]])
     features = Ragged.of([[[0.5, 1.0]], [[2.0, 0.0], [0.0, 3.0]], [[4.0, 4.0]]], dtype=np.float32)
     sets = Ragged(np.array([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=np.bool_), x.offsets)
-    batch = Data(Split({"x": x, "features": features}, sets), CPU).batch(np.array([0, 1]))
-    assert batch.form is Form.SETS
+    batch = DeviceSplit(Split({"x": x, "features": features}, sets), CPU).batch(np.array([0, 1]))
+    assert batch.form is TargetForm.SETS
     assert list(batch.fields.values())[1].dtype == torch.float32
     assert list(batch.fields.values())[1].tolist() == [[[0.5, 1.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]]]
     assert batch.targets.tolist() == [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]]
@@ -189,15 +210,15 @@ def test_features_and_sets_are_padded_with_rows_of_zeros() -> None:
 
 def test_features_of_one_length_are_not_padded() -> None:
     features = Ragged.of([[[0.5], [1.0]], [[2.0], [0.0]]], dtype=np.float64)
-    batch = Data(Split({"features": features}, np.array([0, 1])), CPU).batch(np.array([1, 0]))
+    batch = DeviceSplit(Split({"features": features}, np.array([0, 1])), CPU).batch(np.array([1, 0]))
     assert next(iter(batch.fields.values())).tolist() == [[[2.0], [0.0]], [[0.5], [1.0]]]
 
 
 def test_spans_come_with_the_positions_that_they_can_have() -> None:
     x = Ragged.of([[1, 1, 1], [2, 2]])
     split = Split({"x": x}, np.array([[1, 2], [0, 0]]), Ragged.of([[0, 1, 1], [1, 0]], dtype=np.bool_))
-    batch = Data(split, CPU).batch(np.array([1, 0]))
-    assert batch.form is Form.SPANS
+    batch = DeviceSplit(split, CPU).batch(np.array([1, 0]))
+    assert batch.form is TargetForm.SPANS
     assert batch.targets.tolist() == [[0, 0], [1, 2]]
     assert batch.scored is not None
     assert batch.scored.tolist() == [[True, False, False], [False, True, True]]
@@ -205,7 +226,7 @@ def test_spans_come_with_the_positions_that_they_can_have() -> None:
 
 def test_a_batch_takes_no_python_call_per_item() -> None:
     rows = Ragged.of([[1] * (1 + item % 10) for item in range(2_000)])
-    data = Data(Split({"x": rows, "y": rows}, rows), CPU)
+    data = DeviceSplit(Split({"x": rows, "y": rows}, rows), CPU)
 
     def calls(items: int) -> int:
         profile = cProfile.Profile()
@@ -237,6 +258,6 @@ def test_losses_are_counted_by_items_or_scored_positions() -> None:
     rows = Ragged.of([[1, 2, 3], [4]])
     marks = Ragged(np.array([True, False, True, True]), rows.offsets)
     items = np.array([0, 1])
-    assert Data(Split({"x": rows}, np.array([0, 1])), CPU).loss_count(items) == 2
-    assert Data(Split({"x": rows}, rows), CPU).loss_count(items) == 4
-    assert Data(Split({"x": rows}, rows, scored=marks), CPU).loss_count(items) == 3
+    assert DeviceSplit(Split({"x": rows}, np.array([0, 1])), CPU).loss_count(items) == 2
+    assert DeviceSplit(Split({"x": rows}, rows), CPU).loss_count(items) == 4
+    assert DeviceSplit(Split({"x": rows}, rows, scored=marks), CPU).loss_count(items) == 3

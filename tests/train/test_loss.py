@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import LossRule
-from archlang.train.data import Batch, Data
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.loss import NO_SMOOTHING, Smoothing, best_span, forward, mean_loss, position_losses
 from tests.closeness import close
 from tests.train.test_score import CPU, POINTERS, POSITIONS, SETS, SPANS
@@ -24,7 +24,7 @@ def test_a_model_with_two_fields_gets_the_lengths_of_both() -> None:
             return torch.stack([lengths["left"], lengths["right"]], 1)
 
     split = Split({"left": Ragged.of([[1, 1]]), "right": Ragged.of([[1, 1, 1]])}, np.array([0]))
-    assert forward(Pair(), Data(split, CPU).batch(np.array([0]))).tolist() == [[2, 3]]
+    assert forward(Pair(), DeviceSplit(split, CPU).batch(np.array([0]))).tolist() == [[2, 3]]
 
 
 def test_the_best_span_has_the_largest_sum_and_does_not_end_before_it_begins() -> None:
@@ -64,17 +64,17 @@ def test_each_other_class_has_the_same_weight(smoothing: float) -> None:
 
 def test_scored_positions_are_smoothed() -> None:
     rows, scored = Ragged.of([[1, 2], [0]]), Ragged.of([[0, 1], [1]], dtype=np.bool_)
-    batch = Data(Split({"x": rows}, rows, scored), torch.device("cpu")).batch(np.array([0, 1]))
+    batch = DeviceSplit(Split({"x": rows}, rows, scored), torch.device("cpu")).batch(np.array([0, 1]))
     logits = torch.randn(2, 2, 3)
     counted = torch.stack((logits[0, 1], logits[1, 0]))
     expected = Smoothing(0.1).losses(counted, torch.tensor([2, 0])).mean()
     close(mean_loss(logits, batch, smoothing=Smoothing(0.1)), expected)
-    classes = Data(Split({"x": rows}, np.array([2, 0])), torch.device("cpu")).batch(np.array([0, 1]))
+    classes = DeviceSplit(Split({"x": rows}, np.array([2, 0])), torch.device("cpu")).batch(np.array([0, 1]))
     close(mean_loss(counted, classes, smoothing=Smoothing(0.1)), expected)
 
 
 def test_the_loss_is_the_mean_over_scored_positions() -> None:
-    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POSITIONS, CPU).batch(np.array([0, 1]))
     logits = torch.randn(2, 3, 3)
     expected = [F.cross_entropy(logits[item, place], torch.tensor(target))
                for item, place, target in ((0, 1, 1), (0, 2, 0), (1, 1, 1))]  # fmt: skip
@@ -83,7 +83,7 @@ def test_the_loss_is_the_mean_over_scored_positions() -> None:
 
 def test_without_scored_positions_loss_and_gradient_are_zero() -> None:
     rows = Ragged.of([[1, 2]])
-    batch = Data(Split({"x": rows}, rows, Ragged.of([[0, 0]], dtype=np.bool_)), CPU).batch(np.array([0]))
+    batch = DeviceSplit(Split({"x": rows}, rows, Ragged.of([[0, 0]], dtype=np.bool_)), CPU).batch(np.array([0]))
     logits = torch.randn(1, 2, 3, requires_grad=True)
     value = mean_loss(logits, batch)
     torch.autograd.backward(value)
@@ -93,7 +93,7 @@ def test_without_scored_positions_loss_and_gradient_are_zero() -> None:
 
 
 def test_each_possible_member_of_a_set_has_a_loss() -> None:
-    batch = Data(SETS, CPU).batch(np.array([1, 0]))
+    batch = DeviceSplit(SETS, CPU).batch(np.array([1, 0]))
     logits = torch.randn(2, 2, 3)
     entropies, squares = [], []
     for row, place, members in ((0, 0, (0, 1, 1)), (1, 0, (1, 0, 0)), (1, 1, (0, 1, 0))):
@@ -106,7 +106,7 @@ def test_each_possible_member_of_a_set_has_a_loss() -> None:
 
 
 def test_positions_that_a_span_cannot_have_get_no_gradient() -> None:
-    batch = Data(SPANS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(SPANS, CPU).batch(np.array([0, 1]))
     logits = torch.randn(2, 4, 2, requires_grad=True)
     torch.autograd.backward(mean_loss(logits, batch))
     assert logits.grad is not None
@@ -118,8 +118,8 @@ def test_positions_that_a_span_cannot_have_get_no_gradient() -> None:
 
 @pytest.mark.parametrize("smoothing", [NO_SMOOTHING, Smoothing(0.1), Smoothing(other_class_weight=0.1)])
 def test_padding_that_an_answer_cannot_point_at_has_no_part_in_the_loss(smoothing: Smoothing) -> None:
-    batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
-    alone = Data(POINTERS, CPU).batch(np.array([1]))
+    batch = DeviceSplit(POINTERS, CPU).batch(np.array([0, 1]))
+    alone = DeviceSplit(POINTERS, CPU).batch(np.array([1]))
     scores = torch.randn(2, 3, 3, requires_grad=True)
 
     def loss_of_second(logits: torch.Tensor, rows: Batch, places: slice) -> torch.Tensor:

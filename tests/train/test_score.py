@@ -23,7 +23,7 @@ from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task, Unit
-from archlang.train.data import Data
+from archlang.train.data import DeviceSplit
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.reading import read_graph, read_results
 from archlang.train.record.schemas import SplitResult
@@ -83,7 +83,7 @@ POSITIONS = Split(
 
 def score(split: Split, batch: int = 1024, **task: object) -> Score:
     module = Repeats(isinstance(split.targets, Ragged))
-    return evaluate(module, Data(split, CPU), split, "test", FakeTask(**task), batch)  # type: ignore[arg-type] # fields of FakeTask
+    return evaluate(module, DeviceSplit(split, CPU), split, "test", FakeTask(**task), batch)  # type: ignore[arg-type] # fields of FakeTask
 
 
 @pytest.mark.parametrize("batch", [1, 3, 100])
@@ -118,7 +118,7 @@ def test_an_evaluation_does_not_change_training() -> None:
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    evaluate(module, Data(CLASSES, CPU), CLASSES, "test", FakeTask())
+    evaluate(module, DeviceSplit(CLASSES, CPU), CLASSES, "test", FakeTask())
     assert torch.rand(1) == expected
     assert module.training
     assert module.noise.training
@@ -129,7 +129,7 @@ def test_a_model_that_draws_at_test_time_has_the_same_score_twice() -> None:
         def forward(self, x: Tensor, *, lengths: Tensor) -> Tensor:
             return torch.rand(len(x), 3)
 
-    first, second = (evaluate(Draws(False), Data(CLASSES, CPU), CLASSES, "test", FakeTask()) for _ in range(2))
+    first, second = (evaluate(Draws(False), DeviceSplit(CLASSES, CPU), CLASSES, "test", FakeTask()) for _ in range(2))
     assert first.result() == second.result()
 
 
@@ -137,7 +137,7 @@ def test_an_evaluation_can_be_interrupted() -> None:
     module = Repeats(False)
     module.train()
     with pytest.raises(Interrupted):
-        evaluate(module, Data(CLASSES, CPU), CLASSES, "test", FakeTask(), 1, lambda: len(module.seen) == 2)
+        evaluate(module, DeviceSplit(CLASSES, CPU), CLASSES, "test", FakeTask(), 1, lambda: len(module.seen) == 2)
     assert len(module.seen) == 2
     assert module.training
 
@@ -170,7 +170,7 @@ class FixedLogits(nn.Module):
 def test_a_set_holds_members_with_a_probability_of_at_least_one_half() -> None:
     module = FixedLogits([[0.1, -2.0, -0.1], [-1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]])
     task = FakeTask(kind=Kind.SETS, unit=Unit.SEQUENCE, metrics=("accuracy", "token_accuracy"))
-    measured = evaluate(module, Data(SETS, CPU), SETS, "test", task)
+    measured = evaluate(module, DeviceSplit(SETS, CPU), SETS, "test", task)
     assert measured.metrics == {"accuracy": 0.5, "token_accuracy": pytest.approx(2 / 3)}
     assert measured.result().groups["length"] == {
         1: {"accuracy": 0.0, "token_accuracy": 0.0},
@@ -188,7 +188,7 @@ SPANS = Split(
 def test_spans_are_scored_at_allowed_positions_with_the_loss_of_both_ends() -> None:
     module = FixedLogits([[9.0, 9.0], [1.0, 0.0], [0.0, 1.0]])
     task = FakeTask(kind=Kind.SPANS, metrics=("exact_match", "f1"))
-    measured = evaluate(module, Data(SPANS, CPU), SPANS, "test", task)
+    measured = evaluate(module, DeviceSplit(SPANS, CPU), SPANS, "test", task)
     # In the first item, the best position of both ends is the last symbol.
     assert measured.metrics == {"exact_match": 0.5, "f1": 0.5}
     begin = F.cross_entropy(torch.tensor([[1.0, 0.0, 9.0], [1.0, 0.0, -math.inf]]), torch.tensor([0, 0]))
@@ -210,7 +210,7 @@ def test_no_answer_points_at_padding() -> None:
     # Column 2 is padding of the second item.
     module = FixedScores([[0.0, 1.0, 0.0], [0.0, 1.0, 9.0], [1.0, 2.0, 9.0]])
     task = FakeTask(kind=Kind.POINTING, unit=Unit.POSITION, metrics=("accuracy", "sequence_accuracy"))
-    measured = evaluate(module, Data(POINTERS, CPU), POINTERS, "test", task)
+    measured = evaluate(module, DeviceSplit(POINTERS, CPU), POINTERS, "test", task)
     assert measured.metrics == {"accuracy": 3 / 5, "sequence_accuracy": 0.0}
     first = F.cross_entropy(torch.tensor([[0.0, 1.0, 9.0], [1.0, 2.0, 9.0], [0.0, 1.0, 0.0]]), torch.tensor([2, 0, 1]))
     second = F.cross_entropy(torch.tensor([[1.0, 2.0], [0.0, 1.0]]), torch.tensor([1, 0]))
@@ -229,7 +229,7 @@ NUMBERS = Split(
 def test_numbers_have_the_squared_error_of_the_results_as_their_loss(batch: int) -> None:
     module = FixedLogits([[1.0], [7.0], [-4.0]])
     task = FakeTask(kind=Kind.REGRESSION, unit=Unit.POSITION, metrics=("squared_error",))
-    measured = evaluate(module, Data(NUMBERS, CPU), NUMBERS, "test", task, batch)
+    measured = evaluate(module, DeviceSplit(NUMBERS, CPU), NUMBERS, "test", task, batch)
     assert measured.loss == pytest.approx((0.25 + 4.0) / 2)
     assert measured.metrics == {"squared_error": pytest.approx(measured.loss)}
     assert measured.result().groups["length"] == {1: {"squared_error": 4.0}, 2: {"squared_error": 0.25}}
@@ -270,7 +270,7 @@ def test_a_task_can_judge_predictions() -> None:
     split = Split(
         CLASSES.inputs, CLASSES.targets, groups=CLASSES.groups, notes={"worth": Ragged.of([[1], [2], [3], [4]])}
     )
-    measured = evaluate(Repeats(False), Data(split, CPU), split, "test", Judge(metrics=("f1", "accuracy")))
+    measured = evaluate(Repeats(False), DeviceSplit(split, CPU), split, "test", Judge(metrics=("f1", "accuracy")))
     assert measured.metrics == {"f1": 0.625, "accuracy": 0.5}
     assert measured.result().groups["length"][2] == {"f1": 0.625, "accuracy": 0.5}
 
@@ -323,7 +323,7 @@ def writer(tmp_path: Path) -> Architecture:
 
 def scores(module: Architecture, split: Split, task: Task, **options: object) -> tuple[Score, Score]:
     """Returns the score without and with written answers."""
-    plain = evaluate(module, Data(split, CPU), split, "test", task)
+    plain = evaluate(module, DeviceSplit(split, CPU), split, "test", task)
     return plain, add_written(plain, module, split, task, CPU, **options)  # type: ignore[arg-type] # arguments of add_written
 
 
@@ -410,7 +410,7 @@ def test_answers_of_a_large_split_are_sampled_at_even_distances(run: Path) -> No
 def test_a_score_without_written_answers_is_unchanged(writer: Architecture) -> None:
     task = copy_task()
     split = task.generate("valid", 0)
-    plain = evaluate(writer, Data(split, CPU), split, "valid", task)
+    plain = evaluate(writer, DeviceSplit(split, CPU), split, "valid", task)
     assert add_written(plain, torch.nn.Identity(), split, task, CPU) is plain  # not an archlang module
     classification = Ctl(train_size=1_000, iid_size=2, valid_size=2, test_size=2)
     assert add_written(plain, writer, classification.generate("valid", 0), classification, CPU) is plain
@@ -422,7 +422,7 @@ def test_writing_answers_does_not_change_training(writer: Architecture) -> None:
     task = copy_task()
     split = task.generate("valid", 0)
     writer.train()
-    plain = evaluate(writer, Data(split, CPU), split, "valid", task)
+    plain = evaluate(writer, DeviceSplit(split, CPU), split, "valid", task)
     before = torch.get_rng_state()
     add_written(plain, writer, split, task, CPU)
     assert torch.get_rng_state().equal(before)

@@ -20,7 +20,7 @@ from archlang.plan.plan import BoundExtern
 from archlang.plugins import PluginError, Plugins
 from archlang.resolve import library
 from archlang.syntax.printer import unparse
-from archlang.tasks.kit.split import Form, Split
+from archlang.tasks.kit.split import Split, TargetForm
 from archlang.train.data import Batch
 from archlang.train.loss import mean_loss
 from archlang.train.optimizers import make_optimizer, restore_own_optimizer_state
@@ -220,7 +220,7 @@ def test_a_recipe_with_stablemax_scores_with_it() -> None:
     scored = batch(torch.tensor([[0, 1]]), torch.tensor([[False, True]]))
     assert float(mean_loss(logits, scored, settings=settings)) == pytest.approx(slow_entropy([0.5, 1.0], 1), rel=1e-5)
     with pytest.raises(RunError, match="sets"):
-        mean_loss(logits, replace(scored, form=Form.SETS), settings=settings)
+        mean_loss(logits, replace(scored, form=TargetForm.SETS), settings=settings)
 
 
 Load = Callable[[str, str], Settings]
@@ -243,7 +243,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 def batch(targets: Tensor, scored: Tensor | None = None) -> Batch:
-    form = Form.CLASSES if targets.ndim == 1 else Form.POSITIONS
+    form = TargetForm.CLASSES if targets.ndim == 1 else TargetForm.POSITIONS
     return Batch(torch.arange(len(targets)), {}, {}, targets, scored, form)
 
 
@@ -275,7 +275,7 @@ def test_a_loss_of_numbers_is_one_for_each_row(load: Load) -> None:
     settings = load("loss", "results, targets: (results - targets).abs().sum(-1)")
     rows = replace(
         batch(torch.tensor([[[1.0, 2.0], [0.0, 0.0], [5.0, 5.0]]]), torch.tensor([[True, True, False]])),
-        form=Form.NUMBERS,
+        form=TargetForm.NUMBERS,
     )
     results = torch.zeros(1, 3, 2, requires_grad=True)
     assert mean_loss(results, rows, settings=settings).item() == 1.5

@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import HashStore
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.make_task import make_task
-from archlang.train.data import Data
+from archlang.train.data import DeviceSplit
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import is_divided
 from archlang.train.score import add_written, evaluate
@@ -143,7 +143,7 @@ def test_an_evaluation_gathers_one_step_of_a_stack_at_a_time(tmp_path: Path) -> 
 
     for step in steps:
         step.register_forward_hook(count)
-    score = evaluate(module, Data(split, cpu), split, "valid", task)
+    score = evaluate(module, DeviceSplit(split, cpu), split, "valid", task)
     assert max(counts) < len(steps)
     assert all(map(is_divided, module.parameters()))
     counts.clear()

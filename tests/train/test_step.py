@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archlang.backend.runtime.loops import Halting
+from archlang.backend.runtime.loops import HaltingLoop
 from archlang.plan.from_file import plan_recipe
 from archlang.train import loss
 from archlang.train.record.mistakes import RunError, RunWarning
@@ -75,7 +75,7 @@ class Synchronizations(TorchDispatchMode):  # type: ignore[no-untyped-call] # to
 def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The synchronizing operations of each step, with loops that act as on a GPU."""
     names_by_step: list[list[str]] = []
-    step, checks = EagerStep.take, Halting._checks_halted
+    step, checks = EagerStep.take, HaltingLoop._checks_halted
 
     def counted(self: EagerStep, number: int, items: Any) -> Any:
         with Synchronizations() as synchronizations:
@@ -85,7 +85,7 @@ def synchronizations(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(EagerStep, "take", counted)
     monkeypatch.setattr(
-        Halting, "_checks_halted", lambda self, number, device: checks(self, number, torch.device("cuda"))
+        HaltingLoop, "_checks_halted", lambda self, number, device: checks(self, number, torch.device("cuda"))
     )
     return names_by_step
 

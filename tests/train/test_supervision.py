@@ -8,10 +8,10 @@ from torch import Tensor
 
 from archlang.backend import halting_loops
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.halting import Tally
+from archlang.backend.runtime.halting import HaltingState
 from archlang.backend.runtime.loops import StepResults
 from archlang.blocks.halting import Account
-from archlang.train.data import Data
+from archlang.train.data import DeviceSplit
 from archlang.train.loss import forward, mean_loss, training_loss
 from tests.closeness import close
 from tests.conftest import Compiled
@@ -36,7 +36,7 @@ model m[d = 4, steps = 3](x: tokens[n]) -> logits[n, vocab] {
 def test_the_loss_scores_the_steps_that_have_gradients(
     compiled: Compiled, loop: str, first: int, supervise: str
 ) -> None:
-    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POSITIONS, CPU).batch(np.array([0, 1]))
     text = MODEL.replace("LOOP", loop)
     module = compiled(text, vocab=3).double()
     settings = settings_with(supervise=supervise)
@@ -88,9 +88,9 @@ def halting(compiled: Compiled, block: str, **statics: object) -> Architecture:
     return module
 
 
-def watched(module: Architecture) -> tuple[list[Tally], StepResults]:
+def watched(module: Architecture) -> tuple[list[HaltingState], StepResults]:
     """The tallies of the halting loop of a module in a call, and what it has emitted after each step."""
-    tallies: list[Tally] = []
+    tallies: list[HaltingState] = []
     (loop,) = halting_loops(module)
     loop.watch = tallies.append
     with module.keeping_steps() as results:
@@ -145,7 +145,7 @@ def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled,
 @pytest.mark.parametrize("supervise", ["last", "every"])
 def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: str, supervise: str) -> None:
     module = halting(compiled, block)
-    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POSITIONS, CPU).batch(np.array([0, 1]))
     (lengths,) = batch.lengths.values()
     with module.keeping_steps() as steps:
         last = module(*batch.fields.values(), lengths=lengths)
@@ -171,7 +171,7 @@ def test_the_loss_weighs_the_steps_of_a_halting_loop(compiled: Compiled, block: 
 
 def test_supervision_of_a_halting_loop_trains_the_probabilities(compiled: Compiled) -> None:
     module = halting(compiled, "token_halt[0.99]")
-    batch = Data(POSITIONS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POSITIONS, CPU).batch(np.array([0, 1]))
     settings = settings_with(supervise="every")
     gradients = torch.autograd.grad(training_loss(module, batch, module, settings), list(module.parameters()))
     assert all(gradient.abs().sum() > 0 for gradient in gradients)
@@ -188,7 +188,7 @@ def test_the_steps_of_answers_that_are_positions_are_scored(compiled: Compiled) 
         return y
     }
     """
-    batch = Data(POINTERS, CPU).batch(np.array([0, 1]))
+    batch = DeviceSplit(POINTERS, CPU).batch(np.array([0, 1]))
     module = compiled(text, vocab=3, steps=1).double()
     settings = settings_with(supervise="every")
     expected = mean_loss(forward(module, batch), batch)  # a single step

@@ -83,6 +83,7 @@ def decode(
     check_fields(name, program.inputs, values)
     if not tokens.shape[1]:
         raise mistakes.empty_begin(name, program.fields[target])
+    # `target_of` accepts only a field of tokens, which has a vocabulary.
     vocabulary = program.inputs[target].vocabulary
     assert vocabulary is not None
     for argument, value in (("end", end), ("limit", limit)):
@@ -92,6 +93,7 @@ def decode(
         raise mistakes.not_a_token(end, name, program.fields[target], vocabulary)
     if answer_lengths is not None:
         answer_lengths = sample_lengths(name, "answer_lengths", answer_lengths, tokens)
+        # One step more than the longest answer shows whether the model writes its end.
         steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         if limit < 0:
@@ -107,9 +109,10 @@ def decode(
             if cache
             else _FullModel(module, values, target, checked_lengths)
         ).extend
+        # Answers of given lengths are written in full: an end that the model chooses early does not stop them.
         last = None if answer_lengths is not None else end
         choices, logits = [], []
-        for choice, scores in _written(step, tokens, steps, last, choose or _likeliest):
+        for choice, scores in _choices_and_logits(step, tokens, steps, last, choose or _likeliest):
             choices.append(choice)
             logits.append(scores)
             watch(len(choices) / steps)
@@ -136,7 +139,7 @@ def stream(
     check_fields(program.graph.name, program.inputs, [prompt])
     with _evaluating(module):
         step = Extension(module, program, 0, code_inputs(program, [prompt], {})).extend
-        for choice, _ in _written(step, prompt, limit, end, choose or _likeliest):
+        for choice, _ in _choices_and_logits(step, prompt, limit, end, choose or _likeliest):
             yield int(choice)
 
 
@@ -144,7 +147,7 @@ def _likeliest(logits: Float[Tensor, "b vocab"]) -> Int[Tensor, " b"]:
     return logits.argmax(-1)
 
 
-def _written(
+def _choices_and_logits(
     step: Callable[[Tensor], Tensor], tokens: Tensor, steps: int, end: int | None, choose: Choose
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields the chosen token [b] and the logits [b vocab] of each step, until each sample has had its end."""
@@ -180,7 +183,6 @@ class _FullModel:
 
 
 def _first_tokens(module: nn.Module, fields: Sequence[Tensor], begin: int | Tensor) -> Int[Tensor, "b k"]:
-    """The tokens that the answers begin with."""
     if not isinstance(begin, int):
         return begin
     if fields:

@@ -29,9 +29,9 @@ from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.regions import PythonProgram
 from archlang.backend.runtime.bound import direct
 from archlang.backend.runtime.call_cache import call_scope
-from archlang.backend.runtime.experts import Experts
-from archlang.backend.runtime.loops import Halting, Repeat, Stack, broadcast_mask, resolve
-from archlang.backend.runtime.row_blocks import Rows
+from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.loops import HaltingLoop, RepeatLoop, StackLoop, broadcast_mask, resolve
+from archlang.backend.runtime.row_blocks import RowBlocks
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
 from archlang.graph.graph import Node, loop_layout
@@ -40,7 +40,7 @@ from archlang.types import Dim
 from archlang.types.causality import Horizon
 
 
-class Growth(Enum):
+class Dependence(Enum):
     """How a value depends on the growing field."""
 
     FIXED = "fixed"
@@ -52,7 +52,7 @@ class Growth(Enum):
 class Value:
     """A value. The data of a new one are its new positions, on the second axis of a tensor."""
 
-    growth: Growth
+    growth: Dependence
     data: Any  # a tensor, a mask or None for one, a number, chunks; or a pair of these
 
 
@@ -82,9 +82,9 @@ class RegionCache:
         """Returns the cache of a value: of a block, or of the positions of arguments, by their indices."""
         return self.block_caches.setdefault(name, BlockCache())
 
-    def all_positions(self, name: str, index: int, growth: Growth, data: Any) -> Any:
+    def all_positions(self, name: str, index: int, growth: Dependence, data: Any) -> Any:
         """Returns the cached positions of an argument and its new ones, and caches them."""
-        return self.of(name).append(str(index), data) if growth is Growth.NEW else data
+        return self.of(name).append(str(index), data) if growth is Dependence.NEW else data
 
     def step(self, name: str, index: int, *region: Any) -> Region:
         """Returns the region of a step of a loop; `region` are the first arguments of `Region`."""
@@ -107,10 +107,10 @@ class RegionCache:
             inner.forget()
 
 
-def joint_growth(values: Iterable[Value]) -> Growth:
+def joint_growth(values: Iterable[Value]) -> Dependence:
     """The growth of a value that depends on all of these."""
     growths = {value.growth for value in values}
-    return next((growth for growth in (Growth.FULL, Growth.NEW) if growth in growths), Growth.FIXED)
+    return next((growth for growth in (Dependence.FULL, Dependence.NEW) if growth in growths), Dependence.FIXED)
 
 
 class _Restart(Exception):
@@ -140,12 +140,12 @@ class Extension:
             return self._run(known, known.shape[1])[:, -tokens.shape[1] :]
 
     def _run(self, tokens: Tensor, total: int) -> Tensor:
-        values = [Value(Growth.FIXED, value) for value in self._inputs]
-        values[self._target] = Value(Growth.NEW, tokens)
+        values = [Value(Dependence.FIXED, value) for value in self._inputs]
+        values[self._target] = Value(Dependence.NEW, tokens)
         with call_scope():
             (result,) = self._region(values, total)
         logits: Tensor = result.data
-        assert result.growth is not Growth.FIXED, "the result does not depend on the target"
+        assert result.growth is not Dependence.FIXED, "the result does not depend on the target"
         return logits[:, -tokens.shape[1] :]
 
 
@@ -162,14 +162,14 @@ class _Walk:
         """Returns the walk of chunks of this length."""
         return self._in_chunks.setdefault(length, _Walk(self.program, length, self.horizons))
 
-    def growth(self, node: Node) -> Growth:
+    def growth(self, node: Node) -> Dependence:
         """The growth of a call's result that depends on the target."""
         kind, names = node.type, self.length.names
         if self.horizons[node.id].sees_future:
-            return Growth.FULL  # later positions change it
+            return Dependence.FULL  # later positions change it
         growing = [length for length in kind.lengths if length.names & names]
         is_sequence = kind.name != "chunks" and kind.lengths[:1] == (self.length,) and len(growing) == 1
-        return Growth.NEW if is_sequence else Growth.FULL
+        return Dependence.NEW if is_sequence else Dependence.FULL
 
 
 class _Writer:
@@ -200,7 +200,7 @@ class _Writer:
         return function
 
     def _expression(self, source: Any, values: Mapping[fx.Node, Any]) -> str:  # Any: an argument in torch.fx
-        value = values[source] if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
+        value = values[source] if isinstance(source, fx.Node) else Value(Dependence.FIXED, source)
         return self._constant(value.data) if _is_fixed(value) else self._names[source]
 
     def _constant(self, value: Any) -> str:  # Any: as in `Value.data`, or what computes one
@@ -224,7 +224,7 @@ class Region:
         self._owner = owner
         self._results = _result_nodes(code, results)
         self._next: _Compute | None = None
-        self._growths: Sequence[Growth] = ()
+        self._growths: Sequence[Dependence] = ()
         self.cache = RegionCache()
 
     def __call__(self, values: Sequence[Value], total: int) -> list[Value]:
@@ -256,7 +256,7 @@ class Region:
             if node.op == "placeholder" or node not in needed:
                 continue
             if node.name in fixed:
-                values[node] = fixed[node.name]
+                values[node] = fixed[node.name]  # it depends on no position, so its first value stays right
                 continue
             compute, values[node] = self._computed(node, values)
             if _is_fixed(values[node]):
@@ -272,12 +272,12 @@ class Region:
         """Returns what computes the next positions of a node, and its value, or the list of a loop's."""
 
         def value(source: Any) -> Any:  # Any: an argument in torch.fx; a value, or the list of a loop's
-            return values[source] if isinstance(source, fx.Node) else Value(Growth.FIXED, source)
+            return values[source] if isinstance(source, fx.Node) else Value(Dependence.FIXED, source)
 
         code, owner = self._code, self._owner
         arguments = list(map(value, node.args))
         if node.target == "size":
-            return Tensor.size, Value(Growth.FIXED, arguments[0].data.size(0))
+            return Tensor.size, Value(Dependence.FIXED, arguments[0].data.size(0))
         if node.target is operator.getitem:
             results, index = arguments
             if not isinstance(results, Value):
@@ -288,7 +288,7 @@ class Region:
         if node.op in ("call_function", "call_method"):
             joint = joint_growth(arguments)
             function: Any = getattr(Tensor, str(node.target)) if node.op == "call_method" else node.target
-            if joint is Growth.FULL:
+            if joint is Dependence.FULL:
                 function = self._on_all(node.name, function, arguments)
             return function, _value(joint, function(*(argument.data for argument in arguments)))
         masks = {name: value(mask) for name, mask in node.kwargs.items() if name != _PRODUCTS}
@@ -318,11 +318,12 @@ class Region:
         cache = self.cache
         return lambda *data, **masks: compute(*data, **masks)[:, cache.seen :]
 
-    def _rows(self, node: fx.Node, group: Rows, arguments: Sequence[Value]) -> tuple[_Compute, list[Value]]:
+    def _rows(self, node: fx.Node, group: RowBlocks, arguments: Sequence[Value]) -> tuple[_Compute, list[Value]]:
         """Computes the new rows of a group of maps; all rows if later positions change any."""
-        results = [self._walk.growth(self._code.nodes[part.name]) for part in sorted(node.users, key=_index)]
+        results = [self._walk.growth(self._code.nodes[part.name]) for part in sorted(node.users, key=_result_index)]
         cache, joint, growths = self.cache, joint_growth(arguments), [argument.growth for argument in arguments]
-        is_new = joint is not Growth.FIXED and set(results) == {Growth.NEW}
+        # Only then do earlier rows keep their values.
+        is_new = joint is not Dependence.FIXED and set(results) == {Dependence.NEW}
         is_row = [is_new and bool(part.rows) for part in group.slices]
         run, name = group.bound(self._owner), node.name
 
@@ -331,19 +332,21 @@ class Region:
             for index, (growth, each) in enumerate(zip(growths, data, strict=True)):
                 if not is_row[index]:
                     each = cache.all_positions(name, index, growth, each)
-                elif growth is Growth.FULL:
+                elif growth is Dependence.FULL:
                     each = each[:, seen:]
                 taken.append(each)
             parts = run(seen if is_new else 0, taken)
-            if is_new or joint is Growth.FIXED:
+            if is_new or joint is Dependence.FIXED:
                 return parts
             return [
-                part[:, seen:] if growth is Growth.NEW else part for growth, part in zip(results, parts, strict=True)
+                part[:, seen:] if growth is Dependence.NEW else part
+                for growth, part in zip(results, parts, strict=True)
             ]
 
         parts = compute(*(argument.data for argument in arguments))
         return compute, [
-            Value(joint if joint is Growth.FIXED else growth, part) for growth, part in zip(results, parts, strict=True)
+            Value(joint if joint is Dependence.FIXED else growth, part)
+            for growth, part in zip(results, parts, strict=True)
         ]
 
     def _call(
@@ -361,19 +364,20 @@ class Region:
         is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
         joint, growth = joint_growth([*arguments, *masks.values()]), self._walk.growth(origin)
         compute = direct(module)
-        if joint is not Growth.FIXED:
-            if Growth.FULL in (joint, growth) or instance.grows:
+        if joint is not Dependence.FIXED:
+            if Dependence.FULL in (joint, growth) or instance.grows:
                 compute = self._on_all(name, compute, arguments)
-                if growth is Growth.NEW and not instance.grows:  # such as what a causal map weighs
-                    joint, compute = Growth.NEW, self._new_of(compute)
+                if growth is Dependence.NEW and not instance.grows:  # such as what a causal map weighs
+                    joint, compute = Dependence.NEW, self._new_of(compute)
                 else:
-                    joint = Growth.FULL
+                    joint = Dependence.FULL
             elif not (getattr(module, "placeless", False) or is_pointwise):
                 if hasattr(module, "extend"):
-                    cache.of(name).grows = tuple(argument.growth is Growth.NEW for argument in arguments)
+                    cache.of(name).grows = tuple(argument.growth is Dependence.NEW for argument in arguments)
                     compute = partial(_extended, cache, cache.of(name), module.extend)
-                else:
+                else:  # it is causal, and does not say how it extends
                     compute = self._new_of(self._on_all(name, compute, arguments))
+            # The cache was filled in one regime, such as without a mask below some length; another one restarts.
             if hasattr(module, "regime"):
                 compute = partial(_in_regime, cache, name, module.regime, compute)
         keywords: dict[str, Any] = {mask: value.data for mask, value in masks.items()}
@@ -395,8 +399,8 @@ class Region:
         joint = joint_growth([*arguments, *masks.values()])
         on_all = self._on_all(name, runtime, arguments)
         on_new = None if name in cache.full_loops else self._on_new(node, loop, runtime, arguments, joint)
-        block: Any = runtime.block if isinstance(runtime, Halting) else None
-        has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, Halting)
+        block: Any = runtime.block if isinstance(runtime, HaltingLoop) else None
+        has_one_result = len(loop.node.types) == 1 and not loop.body.extras and not isinstance(runtime, HaltingLoop)
 
         def results(*data: Any, **masks: Any) -> list[Value]:  # Any: as in `Value.data`
             if on_new is not None and name not in cache.full_loops:
@@ -412,7 +416,7 @@ class Region:
                 if cache.seen:
                     raise _Restart
             all_results = on_all(*data, **masks)
-            growth = Growth.FIXED if joint is Growth.FIXED else Growth.FULL
+            growth = Dependence.FIXED if joint is Dependence.FIXED else Dependence.FULL
             return [Value(growth, each) for each in (all_results if isinstance(all_results, tuple) else (all_results,))]
 
         def compute(*data: Any, **masks: Any) -> Any:  # Any: as above
@@ -424,28 +428,28 @@ class Region:
         return compute, first[0] if has_one_result else first
 
     def _on_new(
-        self, node: fx.Node, loop: LoweredLoop, runtime: Any, arguments: Sequence[Value], joint: Growth
+        self, node: fx.Node, loop: LoweredLoop, runtime: Any, arguments: Sequence[Value], joint: Dependence
     ) -> _OnNew | None:
         """Returns what runs a loop on new positions, if it has a form for them."""
         cache, walk, name, growths = self.cache, self._walk, node.name, [argument.growth for argument in arguments]
-        if joint is Growth.NEW:
+        if joint is Dependence.NEW:
             match runtime:
-                case Repeat(count=count):
+                case RepeatLoop(count=count):
                     return self._steps(name, loop, [self._owner] * count)
-                case Stack():
+                case StackLoop():
                     return self._steps(name, loop, list(runtime.steps()))
-                case Halting():
+                case HaltingLoop():
                     return partial(_halting, cache, walk, name, loop, runtime)
-                case Experts():
-                    is_new = growths[:2] == [Growth.NEW] * 2 and {*growths[2:]} <= {Growth.FIXED}
+                case ExpertLoop():
+                    is_new = growths[:2] == [Dependence.NEW] * 2 and {*growths[2:]} <= {Dependence.FIXED}
                     if is_new and loop.node.type.lengths == (walk.length,):
-                        return lambda values: [Value(Growth.NEW, runtime(*(value.data for value in values)))]
+                        return lambda values: [Value(Dependence.NEW, runtime(*(value.data for value in values)))]
                 case PositionScan() if not _uses_results(node, runtime.carried):
                     return self._position_scan(name, loop, runtime, arguments)
         elif isinstance(runtime, ChunkScan) and not _uses_results(node, runtime.carried) and runtime.emits:
             is_as_long = loop.node.types[-1].lengths == (walk.length,)
             is_causal = not walk.horizons[loop.node.inputs[0]].sees_future
-            if is_as_long and is_causal and growths[0] is Growth.FULL and {*growths[1:]} <= {Growth.FIXED}:
+            if is_as_long and is_causal and growths[0] is Dependence.FULL and {*growths[1:]} <= {Dependence.FIXED}:
                 return partial(_chunk_scan, cache, walk, name, loop, runtime)
         return None
 
@@ -472,7 +476,7 @@ class Region:
         """Returns what runs a scan over the new positions of a sequence; None if it reads another growing value, if its
         sequence has another length than the field, or if a growing state began with padding."""
         _, *others = arguments
-        if not runtime.emits or runtime.extras or any(value.growth is not Growth.FIXED for value in others):
+        if not runtime.emits or runtime.extras or any(value.growth is not Dependence.FIXED for value in others):
             return None
         if loop.node.types[-1].lengths != (self._walk.length,):
             return None
@@ -490,7 +494,7 @@ class Region:
                 tensors["earlier"] = cache.of(name).append("earlier", sequence)[:, -before:]
             results = results if isinstance(results, tuple) else (results,)
             states.append(results[:-1])
-            return [*[Value(Growth.FULL, None)] * count, Value(Growth.NEW, results[-1])]
+            return [*[Value(Dependence.FULL, None)] * count, Value(Dependence.NEW, results[-1])]
 
         return run
 
@@ -512,7 +516,7 @@ def _in_regime(
 
 
 def _halting(
-    cache: RegionCache, walk: _Walk, name: str, loop: LoweredLoop, runtime: Halting, arguments: Sequence[Value]
+    cache: RegionCache, walk: _Walk, name: str, loop: LoweredLoop, runtime: HaltingLoop, arguments: Sequence[Value]
 ) -> list[Value] | None:
     """Runs a loop whose positions halt separately. Returns None for any other loop.
 
@@ -520,7 +524,7 @@ def _halting(
     bodies. If a position takes more steps than all before it, a body reads the states of those for the first time."""
     count, halted, results_count = runtime.states, runtime.halted, len(loop.node.types)
     block: Any = runtime.block  # perhaps with a regime
-    if any(state.growth is not Growth.NEW for state in arguments[:count]) or not all(runtime.has_positions):
+    if any(state.growth is not Dependence.NEW for state in arguments[:count]) or not all(runtime.has_positions):
         return None
     full = [
         cache.all_positions(f"{name}'s inputs", index, argument.growth, argument.data)
@@ -537,11 +541,11 @@ def _halting(
         seen = inner.cache.seen
         states[halted] = tally.state
         body_states = [*states[:count], *([tally.mixture] if runtime.mixture else [])]
-        values = [Value(Growth.NEW, state[:, seen:]) for state in body_states]
+        values = [Value(Dependence.NEW, state[:, seen:]) for state in body_states]
         for captured, data in zip(arguments[count:], full[count:], strict=True):
-            values.append(captured if captured.growth is Growth.FIXED else Value(Growth.NEW, data[:, seen:]))
+            values.append(captured if captured.growth is Dependence.FIXED else Value(Dependence.NEW, data[:, seen:]))
         moved = inner(values, cache.total)
-        if any(value.growth is not Growth.NEW for value in moved):
+        if any(value.growth is not Dependence.NEW for value in moved):
             return None
         results = [inner.cache.all_positions("", index, value.growth, value.data) for index, value in enumerate(moved)]
         tally = block.advance(tally, results[halted], None)
@@ -554,7 +558,7 @@ def _halting(
         if step + 1 < runtime.limit and not tally.live.any():
             break
     states[halted] = tally.mixture
-    return [Value(Growth.NEW, state[:, cache.seen :]) for state in states]
+    return [Value(Dependence.NEW, state[:, cache.seen :]) for state in states]
 
 
 def _chunk_scan(
@@ -572,26 +576,27 @@ def _chunk_scan(
     for index, (chunk, *others) in enumerate(parts):
         begin, end = end, end + chunk.shape[1]
         if end > cache.seen:
-            values = [Value(Growth.NEW, chunk[:, max(cache.seen - begin, 0) :])]
-            values += [Value(Growth.FIXED, data) for data in (*others, *before[index], *captured)]
+            values = [Value(Dependence.NEW, chunk[:, max(cache.seen - begin, 0) :])]
+            values += [Value(Dependence.FIXED, data) for data in (*others, *before[index], *captured)]
             inner = cache.step(name, index, walk.in_chunks(length), loop.body, runtime.owner, (carried,))
             (result,) = inner(values, chunk.shape[1])
-            if result.growth is not Growth.NEW:
+            if result.growth is not Dependence.NEW:
                 return None
             emitted.append(result.data)
+        # A chunk with a successor is full: its states are final, and its caches are no longer read.
         if index + 1 == len(before) and index + 1 < len(parts):
             moved = runtime.body(runtime.owner, chunk, *others, *before[index], *captured)
             before.append(moved[:carried])
             cache.inner.pop((name, index), None)
-    return [*[Value(Growth.FULL, None)] * carried, Value(Growth.NEW, torch.cat(emitted, 1))]
+    return [*[Value(Dependence.FULL, None)] * carried, Value(Dependence.NEW, torch.cat(emitted, 1))]
 
 
 # The keyword argument of a call that has its products.
 _PRODUCTS = "products"
 
 
-def _value(growth: Growth, data: Any) -> Value:  # Any: as in `Value`
-    return Value(Growth.FIXED if data is None else growth, data)
+def _value(growth: Dependence, data: Any) -> Value:  # Any: as in `Value`
+    return Value(Dependence.FIXED if data is None else growth, data)
 
 
 def _result_nodes(code: Code, indices: Sequence[int]) -> list[fx.Node]:
@@ -613,7 +618,7 @@ def _products(node: fx.Node) -> Mapping[str, Any]:  # Any: an argument in torch.
     return products
 
 
-def _index(part: fx.Node) -> int:
+def _result_index(part: fx.Node) -> int:
     """Returns which of several results a value is."""
     index = part.args[1]
     assert isinstance(index, int)
@@ -629,4 +634,4 @@ def _uses_results(loop: fx.Node, count: int) -> bool:
 
 
 def _is_fixed(result: Any) -> bool:  # Any: a value, or the list of a loop's
-    return joint_growth(result if isinstance(result, list) else [result]) is Growth.FIXED
+    return joint_growth(result if isinstance(result, list) else [result]) is Dependence.FIXED

@@ -1,6 +1,6 @@
 """The softmax over allowed entries, with a backward that does not mask again.
 
-The weights of hidden entries are 0, so torch's backward of the softmax gives them the gradient 0 by itself. With two
+The weights of hidden entries are 0, so torch's backward of the softmax gives them the gradient 0. With two
 operations for the masks, a training step of attention spends as much time on masks as on the softmax.
 
 On a CPU, torch computes rows that are shorter than the processor's vectors number by number, which takes up to ten

@@ -110,7 +110,7 @@ class _OfFewKeys(torch.autograd.Function):
         closed = F.softplus(logits, threshold=40.0)  # -ln(1 - P)
         log = logits.sub_(closed)  # ln P
         open_ = log.exp()
-        weights = log.sub_(_by_place(closed, places.nearer)).exp_()
+        weights = log.sub_(_map_at_each_position(closed, places.nearer)).exp_()
         ctx.save_for_backward(weights, open_, query, key, sides, mask_m)
         ctx.offset, ctx.causal, ctx.places = offset, causal, places
         return weights.view(b, h, n, m)
@@ -127,9 +127,9 @@ class _OfFewKeys(torch.autograd.Function):
         b, h, n, m = gradient.shape
         own = weights * gradient.reshape(weights.shape)
         # The logit of a key moves the weights of the key and of all farther keys.
-        closing = _by_place(own, places.nearer.transpose(1, 2)).add_(own).mul_(open_)
+        closing = _map_at_each_position(own, places.nearer.transpose(1, 2)).add_(own).mul_(open_)
         by_logit = own.sub_(closing)
-        by_side = _by_place(by_logit, places.sides).view(b, h, n, 2)
+        by_side = _map_at_each_position(by_logit, places.sides).view(b, h, n, 2)
         return (
             torch.bmm(by_logit, k).view(b, h, n, k.shape[-1]),
             torch.bmm(by_logit.transpose(1, 2), q).view(b, h, m, q.shape[-1]),
@@ -140,8 +140,7 @@ class _OfFewKeys(torch.autograd.Function):
         )
 
 
-def _by_place(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m _l"]) -> Float[Tensor, "k n _l"]:
-    """Returns values[:, i] @ maps[i] for each i."""
+def _map_at_each_position(values: Float[Tensor, "k n m"], maps: Float[Tensor, "n m _l"]) -> Float[Tensor, "k n _l"]:
     return torch.bmm(values.transpose(0, 1), maps).transpose(0, 1)
 
 

@@ -115,5 +115,4 @@ def _placeholders(code: Code) -> list[fx.Node]:
 
 
 def _loop_of(node: fx.Node, code: Code) -> LoweredLoop | None:
-    """The loop that a value calls, or None."""
     return next((loop for loop in code.loops if node.op == "call_module" and loop.name == node.target), None)

@@ -15,7 +15,7 @@ from torch import fx, nn
 from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.lower.slices import cut_once
 from archlang.backend.runtime.loops import DEPTH, PONDER
-from archlang.backend.runtime.row_blocks import Rows
+from archlang.backend.runtime.row_blocks import RowBlocks
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
 from archlang.types import Type
@@ -47,7 +47,7 @@ class Code:
     extras: tuple[str, ...]
     types: Mapping[str, Type] = field(repr=False)
     fused: fx.Graph = field(repr=False)
-    groups: Mapping[str, Rows] = field(repr=False)
+    groups: Mapping[str, RowBlocks] = field(repr=False)
     rows: tuple[Code, ...]
     obstacles: Mapping[str, str]
 
@@ -117,13 +117,14 @@ def compile_graph(
 ) -> Code:
     """Compiles a graph of torch.fx to a function, after the passes of a context. `nodes` and `types` are those of its
     values, by their names."""
+    # The bodies of groups of rows, which `fuse_rows` compiles through this function.
     rows: list[Code] = []
 
     def compile_rows(part: str, body: fx.Graph, origins: Mapping[str, Node]) -> Callable[..., Any]:
         rows.append(compile_graph(part, f"{title}.{part}", body, origins, {}, (), (), None))
         return rows[-1].function
 
-    fused, groups, obstacles = graph, dict[str, Rows](), dict[str, str]()
+    fused, groups, obstacles = graph, dict[str, RowBlocks](), dict[str, str]()
     if context is not None and "slices" not in context.without:
         fused = cut_once(fused, nodes, context.instances, context.classes)
     if context is not None and "rows" not in context.without:
@@ -136,11 +137,13 @@ def compile_graph(
     exec(compile(source, filename, "exec"), namespace)
     lines = source.splitlines(keepends=True)
     linecache.cache[filename] = (len(source), None, lines, filename)  # so that tracebacks and debuggers show it
+    # Each line of the source assigns one value, so a line of a traceback leads to its node of the graph.
     assigned = {number: match[1] for number, line in enumerate(lines, start=1) if (match := _ASSIGNMENT.match(line))}
     _require_names(fused, namespace[name], assigned.values())
     origins = {number: nodes[value] for number, value in assigned.items() if value in nodes}
     of_region = namespace[name], origins, dict(nodes), loops, extras, dict(types)
     code = Code(name, title, source, graph, *of_region, fused, groups, tuple(rows), obstacles)
+    # Without this, the sources of deleted modules would fill the cache of the process.
     weakref.finalize(code, linecache.cache.pop, filename, None)
     return code
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from archlang.backend import mistakes
 from archlang.backend.lower.names import OUTER, module_path
-from archlang.backend.runtime.loops import Group, Step
+from archlang.backend.runtime.loops import ModuleGroup, StackStep
 from archlang.backend.runtime.result_check import ResultCheck, calls_by_instance
 from archlang.errors import ErrorWithRemedy
 from archlang.errors.machine import is_out_of_memory
@@ -75,7 +75,7 @@ class _Stacks:
         return self._modules[scope]
 
     def _add_steps(self, home: nn.Module, path: str, count: int) -> nn.ModuleList:
-        steps = nn.ModuleList(Step() for _ in range(count))
+        steps = nn.ModuleList(StackStep() for _ in range(count))
         for step in steps:
             step.__dict__[OUTER] = home  # not registered: a step does not own the module around its stack
         _add(home, path, steps)
@@ -93,7 +93,7 @@ def _add(home: nn.Module, path: str, module: nn.Module) -> None:
     *groups, name = module_path(path).split(".")
     for group in groups:
         if group not in home._modules:
-            home.add_module(group, Group())
+            home.add_module(group, ModuleGroup())
         home = home.get_submodule(group)
     home.add_module(name, module)
 
@@ -112,7 +112,6 @@ def _in_order(graph: Graph) -> Iterator[str]:
 
 
 def _class_of(instance: Instance, plugins: Plugins) -> type[nn.Module]:
-    """The class that an instance names."""
     try:
         block = find_class(instance.python, plugins, instance.title)
     except (ImportError, AttributeError, ValueError) as error:  # ValueError: a module without a name

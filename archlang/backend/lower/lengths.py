@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
-from archlang.graph.operations import Arithmetic, Call, Experts, Halting, Loop, Scan
+from archlang.graph.operations import Arithmetic, Call, Experts, Gradient, Halting, Loop, Scan
 from archlang.types import Dim, Type
 
 
@@ -37,6 +37,12 @@ def halted_lengths(loop: Node) -> tuple[Dim, ...]:
     """Returns the length of the state that a halting loop halts by; empty if it has none."""
     assert isinstance(loop.operation, Halting)
     return loop.types[loop.operation.state].lengths[:1]
+
+
+def loss_lengths(gradient: Node) -> tuple[Dim, ...]:
+    """Returns the length of the loss that is differentiated; empty if it is a number of each sample."""
+    (body,) = gradient.regions
+    return body.types()[body.results[0]].lengths
 
 
 def chunk_lengths(loop: Node) -> tuple[Dim, ...]:
@@ -91,7 +97,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
     derived: set[Dim] = set()
     for node in region.nodes:
         argument_types = [types[source] for source in node.inputs if source in types]
-        for read in (*_used(node, argument_types, instances), *divisor_lengths(node, types)):
+        for read in (*_lengths_of_masks(node, argument_types, instances), *divisor_lengths(node, types)):
             if read in summands_of:
                 derived.add(read)
             for length in summands_of.get(read, (read,)):
@@ -111,8 +117,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
     return tuple(needed), derived
 
 
-def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:
-    """The lengths whose masks a node reads."""
+def _lengths_of_masks(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:
     if isinstance(node.operation, Call):
         yield from named_lengths(instances[node.operation.instance], types).values()
     if isinstance(node.operation, Loop):
@@ -120,6 +125,8 @@ def _used(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) 
         yield from (length for length in needed_lengths(node.regions[0], instances) if length not in own)
     if isinstance(node.operation, Halting):
         yield from halted_lengths(node)
+    if isinstance(node.operation, Gradient):
+        yield from loss_lengths(node)
     if isinstance(node.operation, Scan | Experts) and takes_positions(node):
         yield from types[0].lengths
     yield from growing_states_before(node, types)

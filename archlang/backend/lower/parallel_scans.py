@@ -42,9 +42,9 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     try:
         _require_plain(scan)
         try:
-            graph, origins = _Body(scan, context, True).write()
+            graph, origins = _ScanBody(scan, context, True).write()
         except NotParallel as reason:
-            graph, origins = _written_whole(scan, context, reason)
+            graph, origins = _body_with_all_matrices(scan, context, reason)
     except NotParallel as reason:
         scan.obstacle = str(reason)
         return
@@ -52,10 +52,12 @@ def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     scan.parallel = compile_graph(name, f"{code.title}_parallel", graph, origins, code.types, (), (), context)
 
 
-def _written_whole(scan: LoweredLoop, context: PassContext, reason: NotParallel) -> tuple[fx.Graph, Mapping[str, Node]]:
-    """Returns the body that holds the matrices of all positions, as what reads them otherwise needs."""
+def _body_with_all_matrices(
+    scan: LoweredLoop, context: PassContext, reason: NotParallel
+) -> tuple[fx.Graph, Mapping[str, Node]]:
     try:
-        return _Body(scan, context, False).write()
+        return _ScanBody(scan, context, False).write()
+    # The reason to report is that of the first try; this was its fallback.
     except NotParallel:
         raise reason from None
 
@@ -82,7 +84,7 @@ def _states(scan: LoweredLoop) -> Sequence[Type]:
     return [value.type for value in scan.node.regions[0].inputs[layout.inner : layout.inner + layout.states]]
 
 
-class _Body:
+class _ScanBody:
     """The body of a scan for all positions, while it is written. With `by_products`, matrices are not held for each."""
 
     def __init__(self, scan: LoweredLoop, context: PassContext, by_products: bool) -> None:
@@ -119,6 +121,7 @@ class _Body:
 
         Raises:
             NotParallel: a state is not affine, or something reads a matrix otherwise than by products."""
+        # A state may read another one of the same position, which must be solved before: retry until none advances.
         waiting = list(range(len(self._states)))
         while waiting:
             for index in waiting:
@@ -148,7 +151,6 @@ class _Body:
         return self._known[node]
 
     def _copy(self, node: fx.Node) -> fx.Node:
-        """Returns the copy of a value, for all positions."""
         if node in self._captured and node not in self._copies:
             self._copies[node] = self._algebra.call(
                 runtime.repeated, self._positions, self._captured[node], name=node.name
@@ -193,8 +195,7 @@ class _Body:
         return self._algebra.call(runtime.to_features, coefficient.value, self._part, width)
 
     def _quoted(self, node: Any) -> str:  # Any: an argument in torch.fx
-        """Returns a value as the program has it."""
-        origin = self._code.nodes.get(_without_axes(node).name) if isinstance(node, fx.Node) else None
+        origin = self._code.nodes.get(_as_vector(node).name) if isinstance(node, fx.Node) else None
         if origin is None or origin.span is None:
             return f"`{node}`"
         return f"`{origin.span.text.split(chr(10), 1)[0]}`"
@@ -205,16 +206,15 @@ class _Body:
         return self._code.types.get(node.name)
 
     def _width(self, node: fx.Node) -> int:
-        node = _without_axes(node)
+        node = _as_vector(node)
         kind = self._kind(node)
         size = None if kind is None or kind.feature is None else kind.feature.constant
         if size is None:
             raise NotParallel(f"the size of {self._quoted(node)} is unknown")
         return size
 
-    def _rows(self, node: fx.Node) -> int:
-        """Returns the number of rows of a matrix, 1 for a vector."""
-        kind = self._kind(_without_axes(node))
+    def _row_count(self, node: fx.Node) -> int:
+        kind = self._kind(_as_vector(node))
         lengths = () if kind is None else kind.lengths
         if any(length.constant is None for length in lengths):
             raise NotParallel(f"the length of {self._quoted(node)} is unknown")
@@ -241,7 +241,7 @@ class _Body:
             if updates is not None:
                 self._matrices[index] = updates
                 return
-        function, *terms = self._extremum(result, state) or (runtime.elementwise, *self._affine(result, state))
+        function, *terms = self._extremum(result, state) or (runtime.elementwise, *self._factor_and_term(result, state))
         solved = self._algebra.call(function, self._positions, self._initial[index], *terms, name="states")
         self._last[index] = self._algebra.call(operator.getitem, solved, 0, name=f"{state.name}_last")
         self._copies[state] = self._algebra.call(operator.getitem, solved, 1, name=f"{state.name}_before")
@@ -260,7 +260,7 @@ class _Body:
             while (before := self._states[index]) is not result:
                 # As far as one update leads.
                 for node in reversed(nodes[nodes.index(before) + 1 :] if before in nodes else nodes):
-                    if _leads_by(node, before, result) and (update := self._update(node, index)) is not None:
+                    if _leads_by(node, before, result) and (update := self._as_update(node, index)) is not None:
                         break
                 else:
                     return None
@@ -274,25 +274,27 @@ class _Body:
             self._states[index] = state
             self._forms.clear()
 
-    def _update(self, node: fx.Node, index: int) -> Matrix | None:
-        """Returns a value as an update of a state that has one key; None if it is none."""
+    def _as_update(self, node: fx.Node, index: int) -> Matrix | None:
         form = None if self._is_known(node) else self._form_or_none(node)
         # The kernel takes a b with one number as a multiple of the key.
-        most = 0 if self._rows(self._states[index]) == 1 else 1
+        most = 0 if self._row_count(self._states[index]) == 1 else 1
         fits = isinstance(form, Matrix) and len(form.lows) <= most and form.is_of(index)
         return form if fits and isinstance(form, Matrix) else None
 
-    def _affine(self, node: Any, state: fx.Node) -> tuple[Any, Any]:  # Any: a value in torch.fx or a number
-        """Returns the factor and the term of a value that is affine in a state, number by number."""
+    def _factor_and_term(self, node: Any, state: fx.Node) -> tuple[Any, Any]:  # Any: a value in torch.fx or a number
         if not isinstance(node, fx.Node):
             return 0.0, node
         if node is state:
             return 1.0, 0.0
         if self._is_known(node):
             return 0.0, self._copy(node)
-        if node.op != "call_function" or node.target not in _ARITHMETIC or self._rows(node) != self._rows(state):
+        if (
+            node.op != "call_function"
+            or node.target not in _ARITHMETIC
+            or self._row_count(node) != self._row_count(state)
+        ):
             raise NotParallel(f"{self._quoted(node)} is not affine in {self._quoted(state)}")
-        parts = [self._affine(argument, state) for argument in node.args]
+        parts = [self._factor_and_term(argument, state) for argument in node.args]
         if node.target in (operator.mul, operator.truediv):
             return self._scaled(node, state, *parts)
         if node.target is operator.neg:
@@ -319,7 +321,7 @@ class _Body:
         if not isinstance(node, fx.Node) or self._is_known(node):
             return None
         if self._role(node)[0] == "positive":
-            return [(0.0, 0.0), self._affine(node.args[0], state)], False
+            return [(0.0, 0.0), self._factor_and_term(node.args[0], state)], False
         if node.op != "call_function" or node.target not in (operator.add, operator.sub, operator.neg):
             return None
         arguments: list[Any] = [*node.args]
@@ -328,7 +330,7 @@ class _Body:
             if inner is None:
                 continue
             branches, is_least = inner
-            parts = [branches if place == index else [self._affine(part, state)] * 2
+            parts = [branches if place == index else [self._factor_and_term(part, state)] * 2
                      for place, part in enumerate(arguments)]  # fmt: skip
             joined = [self._combined(node.target, *zip(*pair, strict=True)) for pair in zip(*parts, strict=True)]
             return joined, is_least != (node.target is operator.neg or (node.target is operator.sub and index == 1))
@@ -358,7 +360,7 @@ class _Body:
         return self._coefficients[node]
 
     def _new_coefficient(self, node: fx.Node) -> Coefficient:
-        node = _without_axes(node)
+        node = _as_vector(node)
         kind = self._kind(node)
         if kind is not None and kind.name == "number":
             return Coefficient(self._copy(node))
@@ -368,8 +370,8 @@ class _Body:
             heads = instance.statics["heads"]
             assert isinstance(heads, int)
             value = self._algebra.call(runtime.in_columns, self._copy(node.all_input_nodes[0]), heads)
-            return Coefficient(value, heads, self._rows(node))
-        width, rows = self._width(node), self._rows(node)
+            return Coefficient(value, heads, self._row_count(node))
+        width, rows = self._width(node), self._row_count(node)
         if role == "repeated":
             return self._coefficient(node.args[0])
         if role in ("arithmetic", "elementwise", "positive"):
@@ -386,7 +388,7 @@ class _Body:
 
     # Matrices and vectors
 
-    def _form(self, node: Any) -> Matrix | Vector:  # Any: as above
+    def _affine_form(self, node: Any) -> Matrix | Vector:  # Any: as above
         """Returns a value as a matrix or a vector, in which known ones are terms."""
         if not isinstance(node, fx.Node):
             return Vector(term=self._coefficient(node))
@@ -401,12 +403,12 @@ class _Body:
 
     def _form_or_none(self, node: fx.Node) -> Matrix | Vector | None:
         try:
-            return self._form(node)
+            return self._affine_form(node)
         except NotParallel:
             return None
 
     def _new_form(self, node: fx.Node) -> Matrix | Vector:
-        node = _without_axes(node)
+        node = _as_vector(node)
         if node in self._open:
             return Matrix(self._place(node), ONE)
         kind = self._kind(node)
@@ -418,25 +420,26 @@ class _Body:
             )
         role, _ = self._role(node)
         if role == "sum":
-            return self._summed(node)
+            return self._sum_of_rows(node)
         if role != "arithmetic":
             raise NotParallel(f"{self._quoted(node)} is not affine")
         if node.target is operator.neg:
-            return self._algebra.product(self._form(node.args[0]), Coefficient(-1.0))
+            return self._algebra.product(self._affine_form(node.args[0]), Coefficient(-1.0))
         left, right = node.args
         if node.target in (operator.add, operator.sub):
-            added = self._form(right)
+            added = self._affine_form(right)
             if node.target is operator.sub:
                 added = self._algebra.product(added, Coefficient(-1.0))
-            return self._algebra.added(self._form(left), added)
+            return self._algebra.added(self._affine_form(left), added)
         if node.target is operator.truediv:
             self._require_known(node, right)
             factor = self._algebra.combination(operator.truediv, ONE, self._coefficient(right))
-            return self._algebra.product(self._form(left), factor)
+            return self._algebra.product(self._affine_form(left), factor)
+        # Multiplication commutes: put the known factor on the left.
         if isinstance(left, fx.Node) and not self._is_known(left):
             left, right = right, left
         self._require_known(node, left)
-        form = self._form(right)
+        form = self._affine_form(right)
         if isinstance(form, Vector) and self._is_matrix(left):
             return self._algebra.outer(self._coefficient(left), form)
         return self._algebra.product(form, self._coefficient(left))
@@ -446,7 +449,7 @@ class _Body:
             raise NotParallel(f"{self._quoted(node)} is not affine")
 
     def _is_matrix(self, node: Any) -> bool:  # Any: as above
-        kind = self._kind(_without_axes(node)) if isinstance(node, fx.Node) else None
+        kind = self._kind(_as_vector(node)) if isinstance(node, fx.Node) else None
         return kind is not None and kind.name == "seq"
 
     def _known_matrix(self, node: fx.Node) -> Matrix:
@@ -458,13 +461,11 @@ class _Body:
                 return self._algebra.scaled_matrix(self._known_matrix(columns), self._coefficient(rows))
         return Matrix(outers=((self._coefficient(node), ONE),))
 
-    def _summed(self, node: fx.Node) -> Vector:
-        """Returns the sum of the rows of a matrix: what a query reads."""
+    def _sum_of_rows(self, node: fx.Node) -> Vector:
         (source,) = node.args
-        return Vector((self._read(source),))
+        return Vector((self._sum_of_product_rows(source),))
 
-    def _read(self, node: Any) -> Read:  # Any: as above
-        """Returns the sum of the rows of a product that has a state as a factor."""
+    def _sum_of_product_rows(self, node: Any) -> Read:  # Any: as above
         if isinstance(node, fx.Node) and node in self._open:
             return Read(self._place(node), True, ONE)
         if node in self._next and self._next.index(node) in self._matrices:
@@ -474,7 +475,7 @@ class _Body:
             if isinstance(left, fx.Node) and not self._is_known(left):
                 left, right = right, left
             self._require_known(node, left)
-            read, factor = self._read(right), self._coefficient(left)
+            read, factor = self._sum_of_product_rows(right), self._coefficient(left)
             if factor.rows == 1:
                 return replace(read, factor=self._algebra.times(factor, read.factor))
             return replace(read, query=self._algebra.times(factor, read.query))
@@ -549,8 +550,7 @@ def _leads_by(node: fx.Node, state: fx.Node, result: fx.Node) -> bool:
     return True
 
 
-def _without_axes(node: fx.Node) -> fx.Node:
-    """Returns a vector, of which arithmetic takes the same at each row."""
+def _as_vector(node: fx.Node) -> fx.Node:
     while node.op == "call_function" and node.target is torch.unsqueeze:
         (node,) = node.all_input_nodes
     return node

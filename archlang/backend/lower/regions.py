@@ -15,7 +15,7 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.parallel_scans import parallel_scan
-from archlang.backend.runtime.inputs import Field
+from archlang.backend.runtime.inputs import InputField
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_numbers, divide_where_real
 from archlang.backend.runtime.scans import derived_mask, mask_of_chunks
@@ -75,7 +75,7 @@ class PythonProgram:
     code: Code
     fields: tuple[str, ...]
     masked: tuple[tuple[int, ...], ...]
-    inputs: tuple[Field, ...]
+    inputs: tuple[InputField, ...]
     result: Type
     context: PassContext
     origin: Origin | None = None
@@ -102,13 +102,13 @@ def lower(
     inputs = graph.region.inputs
     return PythonProgram(
         graph,
-        _Writer(_Attributes(graph), graph.region, "", True, context).write("forward", (), lengths),
+        _RegionWriter(_Attributes(graph), graph.region, "", True, context).write("forward", (), lengths),
         tuple(value.name for value in inputs),
         tuple(
             tuple(index for index, value in enumerate(inputs) if value.type.lengths[:1] == (length,))
             for length in lengths
         ),
-        tuple(map(Field.of, inputs)),
+        tuple(map(InputField.of, inputs)),
         graph.region.types()[graph.region.results[0]],
         context,
         origin,
@@ -129,11 +129,12 @@ def batch_source(inputs: Sequence[Input]) -> Input | None:
 
 def _with_sources(region: Region) -> Region:
     source = batch_source(region.inputs)
-    return replace(region, nodes=tuple(_with_source(node, source) if node.regions else node for node in region.nodes))
+    return replace(
+        region, nodes=tuple(_with_captured_source(node, source) if node.regions else node for node in region.nodes)
+    )
 
 
-def _with_source(node: Node, source: Input | None) -> Node:
-    """Returns a loop whose body captures the source, if it has no tensor of its own."""
+def _with_captured_source(node: Node, source: Input | None) -> Node:
     (body,) = node.regions
     if source is not None and batch_source(body.inputs) is None:
         captured = Input(f"{node.id}.batch", source.type, source.name)
@@ -163,7 +164,7 @@ class _Attributes:
         return self._names.setdefault(scope, Names())
 
 
-class _Writer:
+class _RegionWriter:
     """Writes one region. `is_outermost` says that no halting loop is around it, so its own report their depth."""
 
     def __init__(
@@ -210,7 +211,7 @@ class _Writer:
         inputs = self._region.inputs
         outside = ("",) * (len(inputs) - len(captured)) + tuple(captured)
         for value, outer in zip(inputs, outside, strict=True):
-            self._values[value.id] = self._take(value.name or outer or "value")
+            self._values[value.id] = self._add_argument(value.name or outer or "value")
             self._take_masks([length for length in value.type.lengths if length in chunk])
             if len(self._values) == len(inputs) - len(captured):
                 self._take_masks(growing)
@@ -239,10 +240,9 @@ class _Writer:
 
     def _take_masks(self, lengths: Sequence[Dim]) -> None:
         for length in lengths:
-            self._masks[length] = self._take(f"mask_{_words(length)}")
+            self._masks[length] = self._add_argument(f"mask_{_words(length)}")
 
-    def _take(self, preferred: str) -> fx.Node:
-        """Adds an argument of the function."""
+    def _add_argument(self, preferred: str) -> fx.Node:
         return self._create("placeholder", None, (), {}, preferred)
 
     def _create(
@@ -376,7 +376,7 @@ class _Writer:
         halts = isinstance(node.operation, operations.Halting)
         shape = loop_layout(node)
         captured = [value.name if isinstance(value, fx.Node) else "number" for value in inputs[shape.outer_captured :]]
-        writer = _Writer(self._attributes, body, scope, self._is_outermost and not halts, self._context)
+        writer = _RegionWriter(self._attributes, body, scope, self._is_outermost and not halts, self._context)
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan):
@@ -393,6 +393,8 @@ class _Writer:
         keywords = {}
         if halts:
             keywords["mask"] = self._mask(*length_facts.halted_lengths(node) or [None])
+        elif isinstance(node.operation, operations.Gradient):
+            keywords["mask"] = self._mask(*length_facts.loss_lengths(node) or [None])
         elif isinstance(node.operation, operations.Scan | operations.Experts) and takes_positions(node):
             keywords["mask"] = self._mask(*self._types[node.inputs[0]].lengths or [None])
         extras = loop.extras

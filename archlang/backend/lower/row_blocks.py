@@ -21,7 +21,7 @@ import torch
 from torch import fx, nn
 
 from archlang.backend.decode.block_cache import row_arguments
-from archlang.backend.runtime.row_blocks import Pairs, Rows, Slice
+from archlang.backend.runtime.row_blocks import AxisSlice, Pairs, RowBlocks
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
 from archlang.types import Dim, Type
@@ -65,10 +65,10 @@ def fuse_rows(
     instances: Mapping[str, Instance],
     classes: Mapping[str, type[nn.Module]],
     compiled: Callable[[str, fx.Graph, Mapping[str, Node]], Callable[..., Any]],
-) -> tuple[fx.Graph, dict[str, Rows], dict[str, str]]:
-    """Returns the graph in which each group is a call of `Rows`, whose body `compiled` makes of its graph, these by the
-    names of the calls, and the values that make it necessary to hold a map as a whole, by the map's name. `nodes` and
-    `types` are of the values of the graph, by their names."""
+) -> tuple[fx.Graph, dict[str, RowBlocks], dict[str, str]]:
+    """Returns the graph in which each group is a call of `RowBlocks`, whose body `compiled` makes of its graph, these
+    by the names of the calls, and the values that make it necessary to hold a map as a whole, by the map's name.
+    `nodes` and `types` are of the values of the graph, by their names."""
     computed_by_rows = (_member(node, nodes, instances, classes) for node in graph.nodes)
     members = {member.node: member for member in computed_by_rows if member is not None}
     obstacles: dict[str, str] = {}
@@ -120,8 +120,8 @@ def _groups(graph: fx.Graph, members: Mapping[fx.Node, _Member], obstacles: dict
         while outside := {node: reader for node in inner if (reader := _obstacle(node, inner, members)) is not None}:
             obstacles.update((node.name, reader.name) for node, reader in outside.items())
             inner -= outside.keys()
-        groups = _joined(inner, members)
-        shared = {map_ for group in groups for map_ in _in_circles(graph, group)}
+        groups = _connected_groups(inner, members)
+        shared = {map_ for group in groups for map_ in _cyclic_maps(graph, group)}
         if not shared:
             yield from groups
             return
@@ -143,8 +143,7 @@ def _obstacle(node: fx.Node, inner: Collection[fx.Node], members: Mapping[fx.Nod
     return None if node.users else node
 
 
-def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
-    """Returns the groups of maps that are computed from one another or read together."""
+def _connected_groups(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> list[_Group]:
     group_of: dict[fx.Node, _Group] = {}
     for node in members:  # in the order of the graph
         sources = [source for source in node.all_input_nodes if source in inner]
@@ -159,7 +158,7 @@ def _joined(inner: Collection[fx.Node], members: Mapping[fx.Node, _Member]) -> l
     return [*{id(group): group for group in group_of.values()}.values()]
 
 
-def _in_circles(graph: fx.Graph, group: _Group) -> set[fx.Node]:
+def _cyclic_maps(graph: fx.Graph, group: _Group) -> set[fx.Node]:
     """Returns the maps of a group that several of its nodes read, if a result of it, or another value that depends on
     it, is an argument of it: the results need all rows."""
     own, after = group.nodes(), set(group.results)
@@ -193,9 +192,9 @@ class _Fusion:
         self._fused = fx.Graph()
         self._copies: dict[fx.Node, fx.Node] = {}
         self._group_of: dict[fx.Node, _Group] = {}
-        self._rows: dict[str, Rows] = {}
+        self._rows: dict[str, RowBlocks] = {}
 
-    def write(self, groups: Sequence[_Group]) -> tuple[fx.Graph, dict[str, Rows]]:
+    def write(self, groups: Sequence[_Group]) -> tuple[fx.Graph, dict[str, RowBlocks]]:
         self._group_of = {node: group for group in groups for node in group.nodes()}
         order = {node: index for index, node in enumerate(self._graph.nodes)}
         for group in groups:
@@ -218,7 +217,7 @@ class _Fusion:
         return self._copies[node]
 
     def _call(self, group: _Group) -> None:
-        body = _Body(group, self._members, self._types)
+        body = _GroupBody(group, self._members, self._types)
         body.write([node for node in self._graph.nodes if node in group.nodes()])
         for source in body.sources:
             self._copy(source)
@@ -230,7 +229,7 @@ class _Fusion:
         fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
         pairs = body.pairs(lambda score: self._compiled(f"{name}_score", score, {}))
         slices, modules = tuple(body.slices), body.modules()
-        runtime = Rows(
+        runtime = RowBlocks(
             function, fused, body.chain, body.is_biased, slices, modules, body.modules("training"), body.width(), pairs
         )
         arguments = tuple(self._copies[source] for source in body.sources)
@@ -241,14 +240,14 @@ class _Fusion:
             self._copies[node] = part
 
 
-class _Body:
+class _GroupBody:
     """The body of a group as a graph. Its first argument is the position of the first row, the others are slices of
     `sources`."""
 
     def __init__(self, group: _Group, members: Mapping[fx.Node, _Member], types: Mapping[str, Type]) -> None:
         self.graph = fx.Graph()
         self.sources: list[fx.Node] = []
-        self.slices: list[Slice] = []
+        self.slices: list[AxisSlice] = []
         self.copies: dict[fx.Node, fx.Node] = {}
         self._group = group
         self._members = members
@@ -256,7 +255,7 @@ class _Body:
         self._first_row = self.graph.placeholder("first_row")
         self.is_biased = False
         self.chain: tuple[str, ...] = ()
-        self._taken: dict[tuple[fx.Node, Slice], fx.Node] = {}
+        self._taken: dict[tuple[fx.Node, AxisSlice], fx.Node] = {}
         self._limited = self._limited_lengths()
 
     def write(self, nodes: Sequence[fx.Node]) -> None:
@@ -297,20 +296,22 @@ class _Body:
             return self.copies[value]
         return self._take(value, self._slice(member, index, value))
 
-    def _slice(self, member: _Member, index: int, value: fx.Node) -> Slice:
+    def _slice(self, member: _Member, index: int, value: fx.Node) -> AxisSlice:
         kind = self._types.get(value.name)
         if member.block is None:
             operands = len(member.origin.inputs)
             if index >= operands:  # masks of the rows and the columns of a divisor
                 column = member.origin.type.lengths[1]
-                return Slice(1, None) if index == operands else Slice(None, 1 if column in self._limited else None)
+                return (
+                    AxisSlice(1, None) if index == operands else AxisSlice(None, 1 if column in self._limited else None)
+                )
             if kind is None or kind.name != "map":
-                return Slice(None, None)
+                return AxisSlice(None, None)
         assert kind is not None, "an argument of a block that computes by rows is a value of the region"
         if index in member.rows:
             columns = kind.lengths[1] if kind.name == "map" else None
-            return Slice(1, 2 if columns in self._limited else None)
-        return Slice(None, 1 if kind.lengths[:1] and kind.lengths[0] in self._limited else None)
+            return AxisSlice(1, 2 if columns in self._limited else None)
+        return AxisSlice(None, 1 if kind.lengths[:1] and kind.lengths[0] in self._limited else None)
 
     def _mask(self, member: _Member, name: str, value: Any) -> Any:  # Any: as above
         if not isinstance(value, fx.Node):
@@ -318,11 +319,10 @@ class _Body:
         assert member.instance is not None
         length = name.removeprefix("mask_")
         if length == member.instance.lengths[0]:
-            return self._take(value, Slice(1, None))
-        return self._take(value, Slice(None, 1 if self._length(member, length) in self._limited else None))
+            return self._take(value, AxisSlice(1, None))
+        return self._take(value, AxisSlice(None, 1 if self._length_in_call(member, length) in self._limited else None))
 
-    def _take(self, value: fx.Node, part: Slice) -> fx.Node:
-        """Returns the argument of the body that has a part of a value."""
+    def _take(self, value: fx.Node, part: AxisSlice) -> fx.Node:
         if (value, part) not in self._taken:
             name = f"{value.name}_rows" if part.rows is not None else value.name
             self._taken[value, part] = self.graph.create_node("placeholder", name, (), {}, name)
@@ -330,8 +330,7 @@ class _Body:
             self.slices.append(part)
         return self._taken[value, part]
 
-    def _length(self, member: _Member, name: str) -> Dim | None:
-        """Returns the length that a name of a signature has in a call."""
+    def _length_in_call(self, member: _Member, name: str) -> Dim | None:
         assert member.instance is not None
         for axes, argument in zip(member.instance.axes, member.node.args, strict=False):
             kind = self._kind(argument)
@@ -348,7 +347,6 @@ class _Body:
     # Causality
 
     def _limited_lengths(self) -> frozenset[Dim]:
-        """Returns the lengths of whose positions row i reads only those up to i."""
         kinds = [self._kind(argument) for node in self._group.nodes() for argument in node.args]
         lengths = {length for kind in kinds if kind is not None for length in kind.lengths[:2]}
         return frozenset(length for length in lengths if not self._sees_later(length))
@@ -460,7 +458,7 @@ class _Body:
         graph.output((result,))
         return graph
 
-    def _slice_of(self, node: fx.Node) -> Slice:
+    def _slice_of(self, node: fx.Node) -> AxisSlice:
         """The part that the body takes of a map that is added."""
         return next(part for (value, part) in self._taken if value is node)
 

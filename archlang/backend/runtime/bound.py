@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from archlang.backend.runtime.call_cache import cached_in_call
-from archlang.backend.runtime.loops import Body, Group
+from archlang.backend.runtime.loops import Body, ModuleGroup
 
 
-class Bound:
+class BoundModules:
     """Stands for a group of modules in compiled code. A module that nothing observes is its `forward`, if `calls`."""
 
     def __init__(self, module: nn.Module, calls: bool = True) -> None:
@@ -20,8 +20,8 @@ class Bound:
 
     def __getattr__(self, name: str) -> Any:  # Any: a loop, or what computes a module
         value = getattr(self.__self__, name)
-        if isinstance(value, Group):
-            value = Bound(value, self._calls)
+        if isinstance(value, ModuleGroup):
+            value = BoundModules(value, self._calls)
         elif self._calls:
             value = direct(value)
         self.__dict__[name] = value
@@ -47,6 +47,6 @@ def bound(body: Body) -> Body:
     def run(owner: nn.Module, *values: Any) -> tuple[Any, ...]:  # Any: as in `Body`
         if torch.compiler.is_compiling():
             return body(owner, *values)
-        return body(cached_in_call(("bound", id(owner)), partial(Bound, owner)), *values)
+        return body(cached_in_call(("bound", id(owner)), partial(BoundModules, owner)), *values)
 
     return run

@@ -40,7 +40,7 @@ def cached_in_call(key: Hashable, compute: Callable[[], Value], source: Tensor |
     """Returns the value of a key; computes it at the first request in a call, and at every request outside of calls.
 
     Values computed under `torch.no_grad()` have keys of their own. A value that is derived from a tensor, `source`,
-    replaces that of another tensor: a loop that halts makes masks anew."""
+    replaces that of another tensor: a halting loop makes new masks."""
     cache = None if torch.compiler.is_compiling() else _CACHE.get()
     if cache is None:
         return compute()

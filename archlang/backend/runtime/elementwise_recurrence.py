@@ -78,7 +78,6 @@ def _at_once(
 def _in_order(
     a: Float[Tensor, "b n *d"], c: Float[Tensor, "b n *d"], state: Float[Tensor, "b *d"], advance: _Advance
 ) -> list[Tensor]:
-    """Returns s_0, …, s_n."""
     states = [state]
     for factor, term in zip(a.unbind(1), c.unbind(1), strict=True):
         states.append(advance(factor, term, states[-1]))

@@ -13,7 +13,7 @@ from archlang.backend.runtime.stacking import is_transformed
 
 
 @dataclass(eq=False, kw_only=True)
-class Experts(StepModules, Loop):
+class ExpertLoop(StepModules, Loop):
     """Applies the body with the weights of each step to positions as vectors, and adds up the results times the
     routing weights. A position whose weight is 0 is not computed, unless torch traces or transforms the call; either
     way it adds nothing, and its weight has no gradient."""
@@ -44,7 +44,7 @@ class Experts(StepModules, Loop):
     ) -> Float[Tensor, "r k"]:
         """Computes every expert for every row. A sample has `positions` rows."""
         samples = torch.arange(rows.shape[0], device=rows.device) // positions
-        own = [_of_rows(value, samples) for value in captured]
+        own = [_by_row(value, samples) for value in captured]
         results = []
         for index, step in enumerate(self.steps()):
             weight = weights[:, index]
@@ -68,7 +68,7 @@ class Experts(StepModules, Loop):
             # with the other processes.
             if not (len(indices) or total is None or torch.is_grad_enabled() or hasattr(step, "unshard")):
                 continue
-            own = [_of_rows(value, indices // max(1, positions)) for value in captured]
+            own = [_by_row(value, indices // max(1, positions)) for value in captured]
             weight = weights[:, index].index_select(0, indices)
             result = _weighed(step(self.body, rows.index_select(0, indices), *own)[0], weight)
             if total is None:
@@ -95,11 +95,10 @@ def _where(chosen: Bool[Tensor, " r"], value: Any) -> Any:  # Any: as in `Body`
     return value
 
 
-def _of_rows(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as in `Body`
-    """Returns a value of each sample as one of each row, whose samples these are."""
+def _by_row(value: Any, samples: Int[Tensor, " r"]) -> Any:  # Any: as in `Body`
     match value:
         case Tensor():
             return value.index_select(0, samples)
         case tuple() | list():
-            return type(value)(_of_rows(item, samples) for item in value)
+            return type(value)(_by_row(item, samples) for item in value)
     return value

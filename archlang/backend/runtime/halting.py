@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 @dataclass(kw_only=True)
-class Tally:
+class HaltingState:
     """The tensors of a halting loop after some of its steps; a block may add its own in a subclass.
 
     A loop decides per position (`live` is [b, n]) or per sample (`live` is [b])."""
@@ -45,10 +45,10 @@ class HaltingBlock(nn.Module):
     and steps must not change, whatever `advance` computes for others. Each field of a tally has a row for each sample,
     or is no tensor. `archlang test` checks this."""
 
-    def start(self, state: Tensor, mask: Tensor | None) -> Tally:
+    def start(self, state: Tensor, mask: Tensor | None) -> HaltingState:
         """Returns the tally before the first step, of the states [b, n, d]."""
         raise NotImplementedError
 
-    def advance(self, tally: Tally, state: Tensor, mask: Tensor | None) -> Tally:
+    def advance(self, tally: HaltingState, state: Tensor, mask: Tensor | None) -> HaltingState:
         """Returns the tally after a step, whose body computed `state`, [b, n, d], from `tally.state`."""
         raise NotImplementedError

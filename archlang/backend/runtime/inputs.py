@@ -21,7 +21,7 @@ _INTEGER_DTYPES = (torch.int64, torch.int32)
 
 
 @dataclass(frozen=True)
-class Field:
+class InputField:
     """The expected form of a field of a model.
 
     `sizes` are those of the axes behind the batch: a number, the name of a length, or a sum of lengths. `length` is the
@@ -35,14 +35,14 @@ class Field:
     is_tensor: bool
 
     @staticmethod
-    def of(value: Input) -> Field:
+    def of(value: Input) -> InputField:
         kind = value.type
         tokens = kind.name == "tokens"
         dims = kind.dims[:-1] if tokens else kind.dims
         vocabulary = kind.feature.constant if tokens and kind.feature is not None else None
         length = kind.lengths[0] if kind.lengths else None
         is_tensor = kind.name not in ("number", "chunks")
-        return Field(value.name, kind, tuple(map(_size, dims)), length, vocabulary, is_tensor)
+        return InputField(value.name, kind, tuple(map(_size, dims)), length, vocabulary, is_tensor)
 
 
 def _size(dim: Dim) -> int | str | Dim:
@@ -54,14 +54,14 @@ def _size(dim: Dim) -> int | str | Dim:
 # Fields
 
 
-def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) -> None:
+def check_fields(model: str, fields: Sequence[InputField], values: Sequence[object]) -> None:
     """Checks the values of fields.
 
     Raises:
         TypeError: a field is no tensor, or has another dtype.
         ValueError: a shape or a token does not fit the type of a field."""
     sizes: dict[str, int] = {}  # the padded size of each length
-    sums: list[tuple[Field, Dim, int]] = []
+    sums: list[tuple[InputField, Dim, int]] = []
     first: tuple[str, int, torch.device] | None = None
     for field, value in zip(fields, values, strict=True):
         if not field.is_tensor:
@@ -90,7 +90,7 @@ def check_fields(model: str, fields: Sequence[Field], values: Sequence[object]) 
             raise mistakes.wrong_size(model, field.name, field.type, total, size, is_length=True)
 
 
-def _tensor(model: str, field: Field, value: object) -> Tensor:
+def _tensor(model: str, field: InputField, value: object) -> Tensor:
     """The value of a field, after checks of its dtype, its axes and its tokens."""
     if not isinstance(value, Tensor):
         raise mistakes.not_a_tensor(model, field.name, value)
@@ -140,7 +140,7 @@ def check_range(
 
 def check_lengths(
     model: str,
-    fields: Sequence[Field],
+    fields: Sequence[InputField],
     values: Sequence[Shaped[Tensor, "b *_"]],
     lengths: Lengths | Mapping[str, Lengths] | None,
 ) -> dict[str, Int[Tensor, " b"]]:
@@ -172,7 +172,7 @@ def check_lengths(
     return checked
 
 
-def _lengths(model: str, field: Field, value: Tensor, lengths: object) -> Tensor:
+def _lengths(model: str, field: InputField, value: Tensor, lengths: object) -> Tensor:
     if field.length is None:
         raise mistakes.field_without_positions(model, field.name, field.type)
     padded = value.shape[1]
@@ -199,7 +199,6 @@ def sample_lengths(
 
 
 def _integer_tensor(value: object) -> Tensor | None:
-    """Returns a tensor of integers, or a list of integers as a tensor; None for another value."""
     if isinstance(value, Tensor):
         return None if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool else value
     if not isinstance(value, Sequence) or isinstance(value, str) or any(isinstance(item, bool) for item in value):
@@ -210,7 +209,7 @@ def _integer_tensor(value: object) -> Tensor | None:
         return None
 
 
-def _check_shared(model: str, fields: Sequence[Field], lengths: Mapping[str, Tensor]) -> None:
+def _check_shared(model: str, fields: Sequence[InputField], lengths: Mapping[str, Tensor]) -> None:
     """Checks that fields which share a length have equal lengths."""
     owners: dict[Dim, str] = {}
     for field in fields:

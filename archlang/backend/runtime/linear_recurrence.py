@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch._compile import _disable_dynamo
 
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import holds, in_one_batch, needs_plain_form
@@ -58,7 +59,7 @@ def linear_recurrence(
         mask: true at real positions; padding leaves the state as it is, and its results are 0
 
     Results have the dtype of v; half precision is computed in float32."""
-    compute = _of_samples if is_exporting() else _untraced
+    compute = _untraced if torch.compiler.is_compiling() and not is_exporting() else _of_samples
     return compute((q, k, v, log_decay, a, b), state, mask)
 
 
@@ -93,8 +94,9 @@ def _of_samples(terms: Terms, state: Tensor | None, mask: Tensor | None) -> tupl
     return o.to(dtype), last.to(dtype)
 
 
-# torch.compile would trace the steps of every number of chunks anew.
-_untraced = torch.compiler.disable(_of_samples)  # type: ignore[no-untyped-call]  # torch's own
+# torch.compile would retrace the steps for every number of chunks. `torch.compiler.disable` would import the compiler
+# here, which takes more than a second; this imports it where it is called.
+_untraced = _disable_dynamo(_of_samples)
 
 
 def _position_by_position(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,7 +123,7 @@ def _in_chunks(terms: Terms, state: Tensor) -> tuple[Tensor, Tensor]:
     n = q.shape[2]
     if n == 0:
         return torch.zeros_like(v), state
-    size, decay_class = _form(n, g)
+    size, decay_class = _chunk_size_and_decay(n, g)
     q, k, v = (_cut(value, size) for value in (q, k, v))
     decay = decay_class(torch.zeros_like(k[..., :1]) if g is None else _cut(g, size))
     within = decay.products(q, k)
@@ -249,8 +251,7 @@ class _WeakDecay(_Decay):
         return ((x * above_middle.exp()) @ (y * (-above_middle).exp()).transpose(-1, -2)).tril()
 
 
-def _form(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDecay]]:
-    """Returns the number of positions of a chunk, and the form of its decays."""
+def _chunk_size_and_decay(n: int, g: Float[Tensor, "b h n _g"] | None) -> tuple[int, type[_NoDecay]]:
     if g is None or g.shape[-1] == 1:
         return min(CHUNK, n), _NoDecay if g is None else _EqualDecay
     # Under transforms, Python cannot read the values.

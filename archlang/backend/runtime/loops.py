@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from archlang.backend.runtime.call_cache import in_same_call
 from archlang.backend.runtime.carried_steps import CarriedStates
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
-from archlang.backend.runtime.halting import HaltingBlock, Tally
+from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.backend.runtime.stacking import in_any_model, is_plain, needs_plain_form
 
 # Takes the module, the states, captured values and masks; returns the states after one step, then the extra results.
@@ -30,7 +30,7 @@ Body = Callable[..., tuple[Any, ...]]
 Costs = tuple[Float[Tensor, " b"], ...]
 # The tally of a loop's step, its states, its auxiliary losses and its emission. A name: torch cannot trace
 # `tuple[…] | None`.
-_Unpacked = tuple[Tally, list[Tensor], Costs | None, Tensor | None]
+_Unpacked = tuple[HaltingState, list[Tensor], Costs | None, Tensor | None]
 PONDER, DEPTH = "ponder", "depth"
 """the names of extra results; those of auxiliary losses begin with `losses.`"""
 # The number of steps on a GPU between two checks of which samples have halted.
@@ -119,13 +119,13 @@ class _CountedLoop(Loop):
         extras: list[Costs] = []
         if detached:
             with torch.no_grad():
-                results = self._take(steps[:detached], *states, *captured)
+                results = self._take_steps(steps[:detached], *states, *captured)
             # A step may return a value from outside as it is.
             states, emissions, extras = tree_map(_detached, results)
         first = len(emissions) if torch.is_grad_enabled() else 0
         size = self.together or max(len(steps), 1)
         for start in range(detached, len(steps), size):
-            take = self._take if self.together is None else partial(computed_again, self._take)
+            take = self._take_steps if self.together is None else partial(computed_again, self._take_steps)
             states, own_emissions, own_extras = take(steps[start : start + size], *states, *captured)
             emissions = own_emissions if self.step_results is None else emissions + own_emissions
             extras += own_extras
@@ -138,7 +138,7 @@ class _CountedLoop(Loop):
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
 
-    def _take(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
+    def _take_steps(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
         """Takes some steps. Returns the states after them, what they emit (the last one alone unless `step_results`
         gathers it), and their extra results."""
         states, captured = values[: self.states], values[self.states :]
@@ -159,7 +159,7 @@ class _CountedLoop(Loop):
 
 
 @dataclass(eq=False, kw_only=True)
-class Repeat(_CountedLoop):
+class RepeatLoop(_CountedLoop):
     """Updates the states `count` times with one set of weights. If `drawn` is not "", the block at this path draws the
     number of steps in training, unless the training loop has set it as `drawn_count`."""
 
@@ -196,14 +196,14 @@ class StepModules:
 
 
 @dataclass(eq=False, kw_only=True)
-class Stack(StepModules, _CountedLoop):
+class StackLoop(StepModules, _CountedLoop):
     """Updates the states once for each of its steps, each with its own weights."""
 
     def _steps(self) -> Sequence[Body]:
         return [partial(step, self.body) for step in self.steps()]
 
 
-class Group(nn.Module):
+class ModuleGroup(nn.Module):
     """A module that holds others. Its attribute lookup tries modules before weights, which is faster than in torch."""
 
     def __getattr__(self, name: str) -> Any:  # Any: as in torch
@@ -215,7 +215,7 @@ class Group(nn.Module):
         return {name: value for name, value in self.__dict__.items() if not isinstance(value, Attached)}
 
 
-class Step(Group):
+class StackStep(ModuleGroup):
     """One step of a stack: the module that the stack's body runs in."""
 
     def forward(self, body: Body, *values: Any) -> tuple[Any, ...]:
@@ -275,7 +275,7 @@ def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any:
     match value:
         case Tensor() if value.dim() and len(value) == batch:
             return value.index_select(0, rows)
-        case Tally():
+        case HaltingState():
             # A field without a row for each sample is a number of the loop.
             return replace(
                 value, **{item.name: select_rows(getattr(value, item.name), rows, batch) for item in fields(value)}
@@ -286,7 +286,7 @@ def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any:
 
 
 @dataclass(eq=False, kw_only=True)
-class Halting(Loop):
+class HaltingLoop(Loop):
     """Updates the states until the halting block of `path` halts everything, at most `limit` times.
 
     `states` counts the states, and `halted` is the index of the one that halts. With `emits`, each step returns a
@@ -309,7 +309,7 @@ class Halting(Loop):
     step_results: StepResults | None = None
     compact: bool = False
     all_steps: bool = False
-    watch: Callable[[Tally], None] | None = None
+    watch: Callable[[HaltingState], None] | None = None
 
     def __post_init__(self) -> None:
         self._words = self.path.split(".")
@@ -385,7 +385,6 @@ class Halting(Loop):
     def _emission(
         self, accepted: Bool[Tensor, "b *n"], results: tuple[Any, ...], emitted: Tensor | None
     ) -> Tensor | None:
-        """Returns what the loop has emitted after a step, of what it had before; None if it emits nothing."""
         if not self.emits or emitted is None:
             return results[self.states] if self.emits else None
         moved = broadcast_mask(accepted, self.ranks[-1], self.has_positions[-1])
@@ -447,7 +446,7 @@ class Halting(Loop):
 
     def _results(
         self,
-        tally: Tally,
+        tally: HaltingState,
         states: Sequence[Tensor],
         emitted: Tensor | None,
         inner_costs: Costs | None,
@@ -474,7 +473,7 @@ class _StepWeights:
     def __init__(self) -> None:
         self._remaining: list[Float[Tensor, "b *n"]] = []
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: HaltingState) -> None:
         """Adds a step."""
         if tally.remaining is not None:
             self._remaining.append(torch.where(tally.accepted, tally.remaining, 0 if self._remaining else 1))
@@ -492,10 +491,10 @@ def _detached(value: Any) -> Any:  # Any: as in `Body`
     return value.detach() if isinstance(value, Tensor) else value
 
 
-def drawn_loops(module: nn.Module) -> list[Repeat]:
+def drawn_loops(module: nn.Module) -> list[RepeatLoop]:
     """Returns every loop of a compiled module whose number of steps is drawn in training."""
     values = [value for runner in module.modules() for value in vars(runner).values()]
-    return [value for value in values if isinstance(value, Repeat) and value.drawn]
+    return [value for value in values if isinstance(value, RepeatLoop) and value.drawn]
 
 
 @contextmanager
@@ -514,11 +513,11 @@ def counts_drawn(module: nn.Module, seed: int, step: int) -> Iterator[None]:
             loop.drawn_count = None
 
 
-def halting_loops(module: nn.Module) -> Iterator[Halting]:
+def halting_loops(module: nn.Module) -> Iterator[HaltingLoop]:
     """Yields every halting loop in a compiled module, once for each step of the stacks around it. Set the `watch` of a
     loop to observe its tallies."""
     for runner in module.modules():
-        yield from (value for value in vars(runner).values() if isinstance(value, Halting))
+        yield from (value for value in vars(runner).values() if isinstance(value, HaltingLoop))
 
 
 def broadcast_mask(moved: Bool[Tensor, "b *n"], rank: int, has_positions: bool) -> Bool[Tensor, "..."]:
@@ -542,7 +541,7 @@ def total_of(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
     return total
 
 
-def mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+def mean_steps(tally: HaltingState, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
     """The steps of each sample; the mean over its real positions if positions halt separately."""
     steps = tally.steps.float()
     if steps.dim() == 1:
@@ -550,3 +549,7 @@ def mean_steps(tally: Tally, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, 
     if mask is None:
         return steps.mean(1)
     return steps.masked_fill(~mask, 0).sum(1) / mask.sum(1).clamp(min=1)
+
+
+# A loop whose emission can be the result of a model.
+EmittingLoop = RepeatLoop | StackLoop | HaltingLoop

@@ -134,7 +134,7 @@ def matrix(
     in each group of columns. A query with True reads the state before its position. With `is_multiple`, b is the
     multiple of the key by a number of each group. Several updates of a position are computed as one position each."""
     if len(updates) == 1:
-        return _matrix(positions, state, heads, *updates[0], is_multiple, queries)
+        return _one_update(positions, state, heads, *updates[0], is_multiple, queries)
     count = len(updates)
     *coefficients, values = zip(*updates, strict=True)
 
@@ -153,12 +153,14 @@ def matrix(
                                 narrow))
         for is_before, query in queries
     ]  # fmt: skip
-    last, *reads = _matrix(inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, inner_queries)
+    last, *reads = _one_update(
+        inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, inner_queries
+    )
     chosen = (0 if is_before else count - 1 for is_before, _ in queries)
     return last, *(read.reshape(p, count, -1)[:, step] for read, step in zip(reads, chosen, strict=True))
 
 
-def _matrix(
+def _one_update(
     positions: Positions,
     state: Float[Tensor, "b r e"],
     heads: int,
@@ -170,7 +172,6 @@ def _matrix(
     is_multiple: bool,
     queries: Sequence[tuple[bool, Coefficient | float]],
 ) -> tuple[Tensor, ...]:
-    """Returns what `matrix` does, for one update in each position."""
     rows, width = state.shape[1:]
     groups = state.reshape(len(state), rows, heads, width // heads).transpose(1, 2)
 

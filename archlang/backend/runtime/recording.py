@@ -16,11 +16,12 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.lengths import chunk_lengths
 from archlang.backend.lower.names import module_path
-from archlang.backend.runtime.experts import Experts
-from archlang.backend.runtime.halting import Tally
-from archlang.backend.runtime.loops import Halting, ObservedLoop, Repeat, Stack
+from archlang.backend.runtime.experts import ExpertLoop
+from archlang.backend.runtime.gradients import GradientLoop
+from archlang.backend.runtime.halting import HaltingState
+from archlang.backend.runtime.loops import HaltingLoop, ObservedLoop, RepeatLoop, StackLoop
 from archlang.backend.runtime.result_check import CallTypes, calls_of
-from archlang.backend.runtime.scans import ChunkScan, PositionScan, Scan
+from archlang.backend.runtime.scans import ChunkScan, PositionScan, ScanLoop
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Instance, loop_layout
 from archlang.graph.growth import growths
@@ -149,12 +150,12 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, types: Mapping[
     """Replaces each loop, also in loops, by a wrapper that counts its turns."""
     for loop in code.loops:
         runtime = owner.__dict__[loop.name]
-        if isinstance(runtime, Experts):
-            continue  # its body runs on the chosen positions of all samples
+        if isinstance(runtime, ExpertLoop | GradientLoop):
+            continue  # a body runs on the chosen positions of all samples, or again for its gradient
         undo.callback(_restore, owner, loop.name, runtime, dict(vars(runtime)))
         runtime.split = runtime.parallel = None  # these run outside of turns
         owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body, types)
-        for runner in runtime.steps() if isinstance(runtime, Stack) else [owner]:
+        for runner in runtime.steps() if isinstance(runtime, StackLoop) else [owner]:
             _wrap_loops(runner, loop.body, record, types, undo)
 
 
@@ -168,7 +169,7 @@ class _RecordedLoop(ObservedLoop):
     """A loop that records the current turn, and the states after each turn."""
 
     loop: LoweredLoop
-    runtime: Repeat | Stack | Halting | ChunkScan | PositionScan
+    runtime: RepeatLoop | StackLoop | HaltingLoop | ChunkScan | PositionScan
     record: Recording
     body: Callable[..., tuple[Any, ...]]
     types: Mapping[str, Type]
@@ -180,7 +181,7 @@ class _RecordedLoop(ObservedLoop):
         self._states = region.inputs[shape.inner : shape.inner + shape.states]
         self._first = shape.inner
         self._growing = growths(node)
-        split = self.types.get(node.inputs[0]) if isinstance(self.runtime, Scan) and node.inputs else None
+        split = self.types.get(node.inputs[0]) if isinstance(self.runtime, ScanLoop) and node.inputs else None
         self._length = split.lengths[0] if split is not None and split.lengths else None
         self._unit = "position" if isinstance(self.runtime, PositionScan) else _TURNS[node.operation.mnemonic]
         self.runtime.body = self._turn
@@ -190,7 +191,7 @@ class _RecordedLoop(ObservedLoop):
         record._turns.append(Turn(self.loop.name, self._unit, -1))
         record._regions.append(self._calls)
         self._width = 0
-        if isinstance(runtime, Halting):
+        if isinstance(runtime, HaltingLoop):
             self._halted: Tensor | None = None
             runtime.watch = self._record_halting
         try:
@@ -204,7 +205,7 @@ class _RecordedLoop(ObservedLoop):
         first = turns[-1].first + self._width
         turns[-1] = Turn(self.loop.name, self._unit, turns[-1].index + 1, first, self._length)
         takes_chunks = isinstance(self.runtime, ChunkScan)
-        if isinstance(self.runtime, Scan):
+        if isinstance(self.runtime, ScanLoop):
             self._width = values[0].shape[1] if takes_chunks else 1
         results = self.body(owner, *values)
         # Masks are behind a chunk and behind what is before it.
@@ -216,19 +217,18 @@ class _RecordedLoop(ObservedLoop):
                 path, lengths = f"{self.loop.name}.{value.name}", value.type.lengths
                 size = after.norm(dim=-1).clamp(min=torch.finfo(after.dtype).tiny)
                 self.record.add("change", path, (after - before).norm(dim=-1) / size, lengths)
-                if isinstance(self.runtime, Scan):
+                if isinstance(self.runtime, ScanLoop):
                     self.record.add("memory", path, after, lengths)
         return results
 
-    def _record_halting(self, tally: Tally) -> None:
-        """Records a step. The tally of a user's own block may have no `spent`, the probability of having halted."""
+    def _record_halting(self, tally: HaltingState) -> None:
         node, runtime = self.loop.node, self.runtime
-        assert isinstance(runtime, Halting)
+        assert isinstance(runtime, HaltingLoop)
         assert isinstance(node.operation, operations.Halting)
         path = node.operation.instance
         lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
         self.record.add("running", path, tally.accepted, lengths)
-        spent = getattr(tally, "spent", None)
+        spent = getattr(tally, "spent", None)  # the probability of having halted, if the block keeps it
         if isinstance(spent, Tensor):
             before = torch.zeros_like(spent) if self._halted is None else self._halted
             self.record.add("halting", path, spent - before, lengths)

@@ -55,7 +55,7 @@ class ResultCheck:
         if self.instance.grows and isinstance(result, tuple) and len(result) == 2:
             result = result[0]
         shapes = [(call.result, _expected_shape(call, arguments)) for call in self.calls]
-        wrong = [(kind, shape) for kind, shape in shapes if shape is not None and not _fits(result, kind, shape)]
+        wrong = [(kind, shape) for kind, shape in shapes if shape is not None and not _has_type(result, kind, shape)]
         if wrong and len(wrong) == len(shapes):
             raise mistakes.wrong_result(self.instance, *wrong[0], result)
 
@@ -84,7 +84,7 @@ def _size(dim: Dim, sizes: Mapping[str, Dim]) -> int | None:
     return None if size is None else max(0, size)
 
 
-def _fits(result: object, kind: Type, shape: Sequence[int | None]) -> bool:
+def _has_type(result: object, kind: Type, shape: Sequence[int | None]) -> bool:
     if not isinstance(result, Tensor) or result.dim() != len(shape):
         return False
     if result.is_floating_point() is (kind.name == "tokens"):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
-from archlang.backend.runtime.bound import Bound, is_observed
+from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import resolve
 from archlang.backend.runtime.result_check import ResultCheck
 from archlang.backend.runtime.stacking import is_plain
@@ -27,7 +27,7 @@ _KEPT = 20_000_000
 
 
 @dataclass(frozen=True)
-class Range:
+class RowRange:
     """The rows of a block, from `first` to `end`, the columns that they read if those are up to the row, and the
     samples, None for all."""
 
@@ -38,13 +38,13 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Slice:
+class AxisSlice:
     """The axes of the rows and of the columns of a value, of which a block takes a part; None for all."""
 
     rows: int | None
     columns: int | None
 
-    def part(self, value: Any, taken: Range) -> Any:  # Any: a tensor, a mask or None for one, or a number
+    def part(self, value: Any, taken: RowRange) -> Any:  # Any: a tensor, a mask or None for one, or a number
         if not isinstance(value, Tensor):
             return value
         if taken.samples is not None and value.dim() and value.shape[0] > 1:
@@ -54,7 +54,7 @@ class Slice:
             value = value.narrow(self.columns, begin, end - begin)
         return value if self.rows is None else value.narrow(self.rows, taken.first, taken.end - taken.first)
 
-    def cut(self, value: Any, taken: Range) -> tuple[Any, Any]:  # Any: as in `part`
+    def cut(self, value: Any, taken: RowRange) -> tuple[Any, Any]:  # Any: as in `part`
         """Returns the part, and the value to cut the next part from."""
         is_whole = (self.rows, self.columns, taken.samples) == (None, None, None)
         if is_whole or not isinstance(value, Tensor) or not value.requires_grad:
@@ -68,7 +68,7 @@ class _Cut(torch.autograd.Function):
     would each write a whole one."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, part: Slice, taken: Range) -> tuple[Tensor, Tensor]:  # Any: torch's own
+    def forward(ctx: Any, value: Tensor, part: AxisSlice, taken: RowRange) -> tuple[Tensor, Tensor]:  # Any: torch's own
         ctx.set_materialize_grads(False)
         ctx.part, ctx.taken, ctx.shape = part, taken, value.shape
         return part.part(value, taken), value.view_as(value)
@@ -77,7 +77,7 @@ class _Cut(torch.autograd.Function):
     def backward(ctx: Any, of_part: Tensor | None, rest: Tensor | None) -> tuple[Tensor | None, None, None]:
         if of_part is not None:
             if rest is None:
-                rest = _zeros(ctx.shape, of_part)
+                rest = _zeros_in_order_of(ctx.shape, of_part)
             elif torch.is_grad_enabled():  # a second derivative needs it
                 rest = rest.clone()
             ctx.part.part(rest, ctx.taken).add_(of_part)
@@ -134,14 +134,13 @@ def kernel(sample: Tensor) -> Callable[..., Tensor] | None:
     return _compiled() if sample.is_cuda and not torch.cuda.is_current_stream_capturing() else None
 
 
-def _zeros(shape: torch.Size, like: Tensor) -> Tensor:
-    """Returns zeros whose axes have the order in memory of those of another tensor."""
+def _zeros_in_order_of(shape: torch.Size, like: Tensor) -> Tensor:
     order = sorted(range(len(shape)), key=like.stride, reverse=True)
     return like.new_zeros([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(shape))])
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowBlocks:
     """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
     arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
     `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
@@ -153,7 +152,7 @@ class Rows:
     fused: Callable[..., tuple[Tensor, ...]] | None
     chain: tuple[str, ...]
     is_biased: bool
-    slices: tuple[Slice, ...]
+    slices: tuple[AxisSlice, ...]
     modules: tuple[str, ...]
     random: tuple[str, ...]
     width: int
@@ -163,8 +162,8 @@ class Rows:
     def function(self, name: str) -> Callable[..., tuple[Tensor, ...]]:
         """Returns the function of this name that torch.fx can call."""
 
-        def rows(owner: nn.Module | Bound, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
-            return self(owner.__self__ if isinstance(owner, Bound) else owner, 0, values)
+        def rows(owner: nn.Module | BoundModules, *values: Any) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
+            return self(owner.__self__ if isinstance(owner, BoundModules) else owner, 0, values)
 
         rows.__name__ = rows.__qualname__ = name
         rows.__module__ = "archlang"
@@ -204,7 +203,7 @@ class Rows:
             for first in reversed(range(0, n, size)):
                 end = min(n, first + size)
                 begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
-                taken = Range(first, end, slice(begin, seen + end), slice(sample, sample + samples))
+                taken = RowRange(first, end, slice(begin, seen + end), slice(sample, sample + samples))
                 cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
                 sliced, values = zip(*cuts, strict=True)
                 read = min(seen + end, columns) if is_limited else columns
@@ -218,16 +217,17 @@ class Rows:
         if self._takes_all_rows(owner):
             return partial(self, owner)
         reach = self._reach(owner)
-        plain = self.fused is None or reach is None
-        body = partial(self.body if self.fused is None or reach is None else self.fused, Bound(owner, calls=plain))
-        window = reach if reach and not self.is_biased else 0
+        computed = self.body if self.fused is None or reach is None else self.fused
+        body = partial(computed, BoundModules(owner, calls=computed is self.body))
+        is_limited = any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_limited and not self.is_biased else 0
 
         def run(seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
             if self._sample(values).shape[1] != 1 or not is_plain():
                 return self(owner, seen, values)
-            begin = max(0, seen + 1 - window) if window else 0
+            begin = max(0, min(seen + 1 - window, self._sizes(values)[1] - 1)) if window else 0
             if begin:
-                near = Range(0, 1, slice(begin, seen + 1))
+                near = RowRange(0, 1, slice(begin, seen + 1))
                 values = [part.part(value, near) for part, value in zip(self.slices, values, strict=True)]
             return body(seen - begin, *values)
 

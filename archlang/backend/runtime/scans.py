@@ -42,7 +42,7 @@ class GrowingState:
 
 
 @dataclass(eq=False, kw_only=True)
-class Scan(Loop):
+class ScanLoop(Loop):
     """Runs over parts in order, which are chunks or positions. A sample without a real position in a part keeps its
     carried states there. `carried` counts these states; with `emits`, the result includes what the steps emit. The
     gradient of the carried states is cut after every `truncated` parts, or nowhere. The body also takes the last
@@ -96,7 +96,6 @@ class Scan(Loop):
         real: Bool[Tensor, " b"] | None,
         part: Sequence[Any],
     ) -> tuple[list[Tensor], list[Bool[Tensor, "b _m"] | None]]:
-        """Returns the carried states after a part, and the masks of the growing ones."""
         new_states, new_masks = list(results[: self.carried]), list(masks)
         growing = {state.index for state in self.growing}
         if real is not None:
@@ -212,7 +211,7 @@ class Scan(Loop):
 
 
 @dataclass(eq=False, kw_only=True)
-class ChunkScan(Scan):
+class ChunkScan(ScanLoop):
     """Runs over the chunks of a sequence; what is emitted for them is concatenated."""
 
     def __call__(self, chunks: Sequence[Chunk] | StackedChunks, *values: Any) -> Any:
@@ -243,7 +242,7 @@ class ChunkScan(Scan):
 
 
 @dataclass(eq=False, kw_only=True)
-class PositionScan(Scan):
+class PositionScan(ScanLoop):
     """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
 
     def __call__(
@@ -267,7 +266,7 @@ class PositionScan(Scan):
         if not length:  # a step that belongs to no sample
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         if self.parallel is not None and length > 1 and is_plain():
-            return self._at_once(self.parallel, sequence, values, mask)
+            return self._many_positions_at_once(self.parallel, sequence, values, mask)
         known = sequence if earlier is None else torch.cat((earlier, sequence), 1)
         windows = self._before(known, mask, range(known.shape[1])[-sequence.shape[1] :])
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]
@@ -277,10 +276,9 @@ class PositionScan(Scan):
                 results[state.index] = values[state.index]
         return self._outputs([*results, *([torch.stack(emitted, 1)[:, :length]] if self.emits else [])], extras)
 
-    def _at_once(
+    def _many_positions_at_once(
         self, body: Body, sequence: Float[Tensor, "b n d"], values: Sequence[Any], mask: Bool[Tensor, "b n"] | None
     ) -> Any:  # Any: as in `_outputs`
-        """Runs the body for many positions at once."""
         states, _, captured = self._arguments(values)
         batch, length, _ = sequence.shape
         size = max(2, _MOST_POSITIONS // max(1, batch))

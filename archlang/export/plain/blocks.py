@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from archlang.export.plain.sources import (
     Definition,
     Import,
-    Name,
     NotPlainError,
+    QualifiedName,
     arguments_of,
     global_names,
     is_available,
@@ -23,17 +23,17 @@ from archlang.export.plain.sources import (
 from archlang.export.plain.text import WIDTH, comments_of
 
 _RUNTIME = "archlang.backend.runtime"
-_PRODUCTS = Name(f"{_RUNTIME}.joined_linear", "Products")
-_NO_PRODUCTS = Name(f"{_RUNTIME}.joined_linear", "NO_PRODUCTS")
+_PRODUCTS = QualifiedName(f"{_RUNTIME}.joined_linear", "Products")
+_NO_PRODUCTS = QualifiedName(f"{_RUNTIME}.joined_linear", "NO_PRODUCTS")
 
 
-def target_of(node: ast.AST | None) -> Name | Import | None:
+def target_of(node: ast.AST | None) -> QualifiedName | Import | None:
     """Returns what a global name of a plain definition means; None for a builtin, and for everything else."""
-    target: Name | Import | None = getattr(node, "target", None) if isinstance(node, ast.Name) else None
+    target: QualifiedName | Import | None = getattr(node, "target", None) if isinstance(node, ast.Name) else None
     return target
 
 
-def _global(target: Name | Import, name: str) -> ast.Name:
+def _global(target: QualifiedName | Import, name: str) -> ast.Name:
     node = ast.Name(name, ast.Load())
     node.target = target  # type: ignore[attr-defined]
     return node
@@ -46,40 +46,41 @@ def _first_applied(call: ast.Call) -> ast.expr:
 def _mapped(call: ast.Call) -> ast.expr:
     linear, _, x, *mask = call.args  # the products are removed
     if mask:
-        x = ast.Call(_global(Name(f"{_RUNTIME}.block", "real_only"), "real_only"), [x, *mask], [])
+        x = ast.Call(_global(QualifiedName(f"{_RUNTIME}.block", "real_only"), "real_only"), [x, *mask], [])
     return ast.Call(linear, [x], [])
 
 
 # What calls and names of the infrastructure become.
-_CALLS: Mapping[Name, Callable[[ast.Call], ast.expr]] = {
-    Name(f"{_RUNTIME}.joined_linear", "mapped"): _mapped,
-    Name(f"{_RUNTIME}.call_cache", "cached_in_call"): lambda call: ast.Call(call.args[1], [], []),
-    Name(f"{_RUNTIME}.stacking", "in_one_batch"): _first_applied,
-    Name(f"{_RUNTIME}.stacking", "model_by_model"): _first_applied,
-    Name(f"{_RUNTIME}.stacking", "in_any_model"): lambda call: call.args[0],
-    Name(f"{_RUNTIME}.stacking", "is_stacked"): lambda _: ast.Constant(False),
-    Name(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
-    Name(f"{_RUNTIME}.stacking", "is_plain"): lambda _: ast.Constant(False),
-    Name("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
-    Name(f"{_RUNTIME}.stacking", "is_large_on_cpu"): lambda _: ast.Constant(False),
+_CALLS: Mapping[QualifiedName, Callable[[ast.Call], ast.expr]] = {
+    QualifiedName(f"{_RUNTIME}.joined_linear", "mapped"): _mapped,
+    QualifiedName(f"{_RUNTIME}.call_cache", "cached_in_call"): lambda call: ast.Call(call.args[1], [], []),
+    QualifiedName(f"{_RUNTIME}.stacking", "in_one_batch"): _first_applied,
+    QualifiedName(f"{_RUNTIME}.stacking", "model_by_model"): _first_applied,
+    QualifiedName(f"{_RUNTIME}.stacking", "in_any_model"): lambda call: call.args[0],
+    QualifiedName(f"{_RUNTIME}.stacking", "is_stacked"): lambda _: ast.Constant(False),
+    QualifiedName(f"{_RUNTIME}.graph_loops", "is_exporting"): lambda _: ast.Constant(False),
+    QualifiedName(f"{_RUNTIME}.stacking", "is_transformed"): lambda _: ast.Constant(False),
+    QualifiedName(f"{_RUNTIME}.stacking", "is_plain"): lambda _: ast.Constant(False),
+    QualifiedName("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
+    QualifiedName(f"{_RUNTIME}.stacking", "is_large_on_cpu"): lambda _: ast.Constant(False),
 }
 _FUNCTIONAL = Import("torch.nn.functional", "", "F")
-_NAMES: Mapping[Name, tuple[Import, str]] = {
-    Name("archlang.backend.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
-    Name("archlang.backend.kernels.softmax_attention", "scaled_dot_product_attention"):
+_NAMES: Mapping[QualifiedName, tuple[Import, str]] = {
+    QualifiedName("archlang.backend.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
+    QualifiedName("archlang.backend.kernels.softmax_attention", "scaled_dot_product_attention"):
         (_FUNCTIONAL, "scaled_dot_product_attention"),
-    Name(f"{_RUNTIME}.halting", "HaltingBlock"): (Import("torch", "nn", "nn"), "Module"),
+    QualifiedName(f"{_RUNTIME}.halting", "HaltingBlock"): (Import("torch", "nn", "nn"), "Module"),
 }  # fmt: skip
 
 
 class Collection:
     """The definitions that the roots reach, by their names, without the methods that nothing calls."""
 
-    def __init__(self, roots: Iterable[Name]) -> None:
+    def __init__(self, roots: Iterable[QualifiedName]) -> None:
         """Raises:
         NotPlainError: a definition needs another package, or its source is not available."""
         self.roots = list(dict.fromkeys(roots))
-        self.definitions: dict[Name, Definition] = {}
+        self.definitions: dict[QualifiedName, Definition] = {}
         self._attributes = {"forward", "start", "advance"}
         waiting = {*self.roots}
         while waiting:
@@ -90,7 +91,7 @@ class Collection:
                 for definition in map(self._live, self.definitions.values()):
                     attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
                     self._attributes.update(attributes)
-            waiting = {name for own in self.definitions.values() for name in _names(self._live(own))} - {
+            waiting = {name for own in self.definitions.values() for name in _used_definitions(self._live(own))} - {
                 *self.definitions
             }
         self.definitions = {name: self._live(definition) for name, definition in self.definitions.items()}
@@ -117,15 +118,15 @@ class Collection:
         live.body = body or [ast.Pass()]
         return live
 
-    def in_order(self) -> list[Name]:
+    def in_order(self) -> list[QualifiedName]:
         """Returns the names, each after those that its definition uses."""
-        order: dict[Name, None] = {}
-        started: set[Name] = set()
+        order: dict[QualifiedName, None] = {}
+        started: set[QualifiedName] = set()
 
-        def add(name: Name) -> None:
+        def add(name: QualifiedName) -> None:
             if name not in started:
                 started.add(name)
-                for used in _names(self.definitions[name]):
+                for used in _used_definitions(self.definitions[name]):
                     add(used)
                 order[name] = None
 
@@ -139,15 +140,14 @@ class Collection:
         return {target for target in targets if isinstance(target, Import)}
 
 
-def _names(definition: ast.AST) -> Iterator[Name]:
-    """The definitions that a definition uses."""
+def _used_definitions(definition: ast.AST) -> Iterator[QualifiedName]:
     for node in global_names(definition):
         target = target_of(node)
-        if isinstance(target, Name):
+        if isinstance(target, QualifiedName):
             yield target
 
 
-def _plain_definition(name: Name) -> Definition:
+def _plain_definition(name: QualifiedName) -> Definition:
     """A copy of a definition in plain torch, whose global names have their meaning as the attribute `target`."""
     definition = copy.deepcopy(read_module(name.module).definitions[name.name])
     for node in global_names(definition):
@@ -254,7 +254,7 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         target = target_of(node)
-        if not isinstance(target, Name) or target not in _NAMES:
+        if not isinstance(target, QualifiedName) or target not in _NAMES:
             return node
         package, attribute = _NAMES[target]
         return ast.Attribute(_global(package, package.alias), attribute, ast.Load())
@@ -263,7 +263,7 @@ class _Plain(ast.NodeTransformer):
         node.args = [argument for argument in node.args if not self._is_products(argument)]
         node.keywords = [keyword for keyword in node.keywords if not self._is_products(keyword.value)]
         target = target_of(node.func)
-        if isinstance(target, Name) and target in _CALLS:
+        if isinstance(target, QualifiedName) and target in _CALLS:
             return self.visit(_CALLS[target](node))  # type: ignore[no-any-return]  # torch's operations
         if ast.unparse(node.func) == "torch.compiler.is_compiling":
             return ast.Constant(True)

@@ -25,7 +25,7 @@ from archlang.export import mistakes
 from archlang.export.places import definition_of, place_of_model
 from archlang.export.plain.blocks import Collection, target_of
 from archlang.export.plain.model_class import RESERVED, Forward, class_of, constructor, unused_name
-from archlang.export.plain.sources import Import, Name, NotPlainError, global_names
+from archlang.export.plain.sources import Import, NotPlainError, QualifiedName, global_names
 from archlang.export.plain.text import WIDTH, is_text_of, print_statements
 from archlang.graph.graph import Graph, Region
 from archlang.graph.operations import Call
@@ -74,7 +74,7 @@ def plain_text(module: Architecture) -> str:
         definition = collection.definitions[name]
         for node in global_names(definition):
             target = target_of(node)
-            if isinstance(target, Name):
+            if isinstance(target, QualifiedName):
                 node.id = names[target]
         if isinstance(definition, ast.FunctionDef | ast.ClassDef):
             definition.name = names[name]
@@ -142,12 +142,12 @@ def _not_plain(module: Architecture, graph: Graph, error: NotPlainError) -> mist
     return mistakes.not_exportable(graph.name, place_of_model(module), str(error), remedy)
 
 
-def _file_names(collection: Collection, forward: Forward) -> dict[Name, str]:
+def _file_names(collection: Collection, forward: Forward) -> dict[QualifiedName, str]:
     """The names of the definitions in the file; each is unique, and no import has it. `forward` calls the helpers by
     their own names."""
     taken = {target.alias for target in collection.imports()} | {"Tensor", "Path", "torch", "nn", "load"}
     taken |= {body.name for body in forward.bodies}
-    names: dict[Name, str] = {}
+    names: dict[QualifiedName, str] = {}
     for name in (*forward.helpers, *collection.in_order()):
         if name not in names:
             candidates = chain([name.name], (f"{name.name}{number}" for number in count(2)))

@@ -12,16 +12,17 @@ from typing import Any
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.names import OUTER, module_path, relative_path
 from archlang.backend.lower.regions import PythonProgram, lower
+from archlang.backend.runtime.gradients import differentiated
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.export.plain import helpers
-from archlang.export.plain.sources import Name
+from archlang.export.plain.sources import QualifiedName
 from archlang.graph import operations
 from archlang.graph.graph import Graph, Node, has_halting_positions, loop_layout, scope_of, takes_positions
 from archlang.graph.growth import growths
 from archlang.types.statics import InstanceOf, Symbol, instances_in
 
 HELPERS = {
-    name: Name(value.__module__, name)
+    name: QualifiedName(value.__module__, name)
     for name, value in vars(helpers).items()
     if getattr(value, "__module__", "") == helpers.__name__
 }
@@ -78,13 +79,13 @@ def attribute(owner: str | ast.expr, path: str) -> ast.expr:
 # The constructor
 
 
-def class_of(python: str) -> Name:
+def class_of(python: str) -> QualifiedName:
     """Returns the definition that `module:Class` names."""
     module, _, name = python.partition(":")
-    return Name(module, name)
+    return QualifiedName(module, name)
 
 
-def constructor(graph: Graph, names: Mapping[Name, str], has_outer: bool) -> ast.FunctionDef:
+def constructor(graph: Graph, names: Mapping[QualifiedName, str], has_outer: bool) -> ast.FunctionDef:
     """Returns the constructor of a graph's class; `names` are those of the classes of its blocks in the file. If it
     `has_outer`, each step of a stack has the module around the stack."""
     function = ast.parse("def __init__(self) -> None:\n    super().__init__()").body[0]
@@ -94,7 +95,7 @@ def constructor(graph: Graph, names: Mapping[Name, str], has_outer: bool) -> ast
 
 
 class _Constructor:
-    def __init__(self, graph: Graph, names: Mapping[Name, str], has_outer: bool) -> None:
+    def __init__(self, graph: Graph, names: Mapping[QualifiedName, str], has_outer: bool) -> None:
         self._graph, self._names, self._has_outer = graph, names, has_outer
         stacks = (node.operation for node in graph.region.walk() if isinstance(node.operation, operations.OwnWeights))
         self._counts = {stack.path: stack.count for stack in stacks}
@@ -172,22 +173,22 @@ class Forward:
     functions of its loops, and `helpers` those that both call besides blocks."""
 
     def __init__(self, graph: Graph) -> None:
-        self._taken = {*RESERVED, *HELPERS}
-        self.helpers: dict[Name, None] = {}
+        self._taken = {*RESERVED, *HELPERS, differentiated.__name__}
+        self.helpers: dict[QualifiedName, None] = {}
         self.bodies: list[ast.FunctionDef] = []
         program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"})
-        self._body_names = {id(loop): _take(loop.name, self._taken) for loop in _loops(program.code)}
+        self._body_names = {id(loop): _unused_name(loop.name, self._taken) for loop in _loops(program.code)}
         self.function = self._function(program)
 
     def helper(self, helper: str | Callable[..., Any]) -> ast.Name:
         """The name of a function that the file then contains."""
-        name = HELPERS[helper] if isinstance(helper, str) else Name(helper.__module__, helper.__qualname__)
+        name = HELPERS[helper] if isinstance(helper, str) else QualifiedName(helper.__module__, helper.__qualname__)
         self.helpers[name] = None
         return ast.Name(name.name, ast.Load())
 
     def _function(self, program: PythonProgram) -> ast.FunctionDef:
         taken = {*self._taken}
-        keys, fields = program.fields, [_take(field, taken) for field in program.fields]
+        keys, fields = program.fields, [_unused_name(field, taken) for field in program.fields]
         with_lengths = [index for index, field in enumerate(program.inputs) if field.type.lengths]
         is_shared = len({program.inputs[index].type.lengths[0] for index in with_lengths}) == 1
         arguments, lines = [*fields], []
@@ -198,7 +199,7 @@ class Forward:
                 source = f"dict.fromkeys({shared!r}, lengths) if isinstance(lengths, Tensor) else {source}"
             lines.append(f"lengths = {source}")
         for name, indices in zip(_arguments(program.code)[len(fields) :], program.masked, strict=True):
-            mask, source = _take(name, taken), "lengths"
+            mask, source = _unused_name(name, taken), "lengths"
             if len(fields) > 1:
                 source = f"lengths.get({keys[indices[-1]]!r})"
                 for index in reversed(indices[:-1]):
@@ -242,7 +243,7 @@ class Forward:
         for statement in reversed(statements):
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)]):
-                    names[name] = _take(name, taken)
+                    names[name] = _unused_name(name, taken)
                     statement.beside = _place(code.nodes.get(name))  # type: ignore[attr-defined]
         return [rewritten.visit(statement) for statement in reversed(statements)]
 
@@ -268,6 +269,8 @@ class Forward:
             case operations.Experts(path=path):
                 owners = attribute("self", relative_path(path, loop.scope))
                 return self._call("mixed", body, owners, *read, captured, mask)
+            case operations.Gradient():
+                return self._call(differentiated, body, own, *read, captured, mask)
             case operations.Halting(instance=path, limit=limit, state=state, mixture=mixture):
                 block = attribute("self", relative_path(path, loop.scope))
                 shapes = [
@@ -290,7 +293,7 @@ class Forward:
     def _body(self, loop: LoweredLoop) -> ast.Name:
         """Writes the function of a loop's body, and returns its name."""
         name, taken = self._body_names[id(loop)], {*self._taken}
-        names = {argument: _take(argument, taken) for argument in _arguments(loop.body)}
+        names = {argument: _unused_name(argument, taken) for argument in _arguments(loop.body)}
         (function,) = ast.parse(f"def {name}({', '.join(['self', *names.values()])}):\n    pass").body
         assert isinstance(function, ast.FunctionDef)
         function.body = self._statements(loop.body, names, taken)
@@ -300,7 +303,7 @@ class Forward:
         self.bodies.append(function)
         return ast.Name(name, ast.Load())
 
-    def _call(self, helper: str, *arguments: Any) -> ast.expr:  # Any: expressions and constants
+    def _call(self, helper: str | Callable[..., Any], *arguments: Any) -> ast.expr:  # Any: expressions and constants
         values = [value if isinstance(value, ast.expr) else _constant(value) for value in arguments]
         return ast.Call(self.helper(helper), values, [])
 
@@ -338,8 +341,7 @@ class _Rewriting(ast.NodeTransformer):
         return ast.Call(self.visit(node.func), arguments, masks)
 
 
-def _take(preferred: str, taken: set[str]) -> str:
-    """Takes an unused name."""
+def _unused_name(preferred: str, taken: set[str]) -> str:
     name = unused_name(preferred, taken)
     taken.add(name)
     return name

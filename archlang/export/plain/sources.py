@@ -15,7 +15,7 @@ from archlang.export.plain.text import attach_comments
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 
-class Name(NamedTuple):
+class QualifiedName(NamedTuple):
     """A definition, by its module and its name there."""
 
     module: str
@@ -83,14 +83,14 @@ def read_module(name: str) -> ModuleSource:
     return module
 
 
-def resolve(module: str, name: str) -> Name | Import | None:
+def resolve(module: str, name: str) -> QualifiedName | Import | None:
     """Returns what a name at the top of a module means; None for a builtin.
 
     Raises:
         NotPlainError: the module does not define it."""
     source = read_module(module)
     if name in source.definitions:
-        return Name(module, name)
+        return QualifiedName(module, name)
     imported = source.imports.get(name)
     if imported is None:
         if hasattr(builtins, name):
@@ -99,7 +99,7 @@ def resolve(module: str, name: str) -> Name | Import | None:
     if not imported.name or not is_copied(imported.module):
         return imported
     if imported.name in read_module(imported.module).definitions:
-        return Name(imported.module, imported.name)
+        return QualifiedName(imported.module, imported.name)
     if imported.name in read_module(imported.module).imports:
         return resolve(imported.module, imported.name)
     return imported  # a module of a package

@@ -39,7 +39,7 @@ def _share(region: Region, instances: Mapping[str, Instance]) -> Region:
     indices: dict[Hashable, int] = {}  # of the first node with each key
     for original in region.nodes:
         node = rename_inputs(original, names)
-        key = _key(node, instances)
+        key = _computation_key(node, instances)
         if key is not None and key in indices:
             first = nodes[indices[key]]
             nodes[indices[key]] = replace(first, name=first.name or node.name)
@@ -51,8 +51,7 @@ def _share(region: Region, instances: Mapping[str, Instance]) -> Region:
     return Region(region.inputs, tuple(nodes), rename(region.results, names))
 
 
-def _key(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
-    """Returns a key that nodes share if they compute the same; None for a node that must stay."""
+def _computation_key(node: Node, instances: Mapping[str, Instance]) -> Hashable | None:
     match node.operation:
         case Literal(value=value):
             return type(value), value
@@ -98,14 +97,13 @@ def _hoist(region: Region, instances: Mapping[str, Instance], ids: Iterator[str]
         # Inner loops first: a value that leaves one may leave the outer loop too.
         loop = node.with_bodies(lambda body: _hoist(body, instances, ids))
         if isinstance(loop.operation, SharedLoop):
-            hoisted, loop = _split(loop, instances, ids)
+            hoisted, loop = _invariant_and_rest(loop, instances, ids)
             nodes.extend(hoisted)
         nodes.append(loop)
     return replace(region, nodes=tuple(nodes))
 
 
-def _split(loop: Node, instances: Mapping[str, Instance], ids: Iterator[str]) -> tuple[list[Node], Node]:
-    """Returns the nodes that leave a loop, and the loop without them."""
+def _invariant_and_rest(loop: Node, instances: Mapping[str, Instance], ids: Iterator[str]) -> tuple[list[Node], Node]:
     layout, body = loop_layout(loop), loop.regions[0]
     captured = body.inputs[layout.inner_captured :]
     # The outer ids of the values that do not change, by their ids in the body.

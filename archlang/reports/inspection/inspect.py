@@ -19,7 +19,7 @@ from archlang.reports.inspection.heatmap import Heatmap, format_number
 from archlang.reports.inspection.panels import InspectedField, panels
 from archlang.reports.pages import notebook_frame, render
 from archlang.tasks.kit.split import Split
-from archlang.train.data import Batch, Data
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.devices import fixed_randomness
 from archlang.train.loss import answerable, forward, mean_loss
 from archlang.train.record.mistakes import RunError
@@ -231,7 +231,7 @@ def split_item(run: OpenedRun, split: str, index: int) -> Batch:
 
 def item_batch(module: Architecture, items: Split, index: int) -> Batch:
     """Returns an item of a split as a batch of one."""
-    return Data(items.select([index]), next(module.parameters()).device).batch(np.asarray([0]))
+    return DeviceSplit(items.select([index]), next(module.parameters()).device).batch(np.asarray([0]))
 
 
 def typed_input(module: Architecture, input_format: InputFormat, item: Item | Sequence[str]) -> Batch:

@@ -305,7 +305,6 @@ def _without_parts(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _turn_label(turns: Sequence[Turn]) -> str:
-    """Returns a label such as `layer 1, step 3`. Like papers, it counts from 1."""
     return ", ".join(f"{turn.unit} {turn.index + 1}" for turn in turns)
 
 

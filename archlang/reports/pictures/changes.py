@@ -14,7 +14,7 @@ from archlang.reports.pictures.box import Box
 
 def describe_changes(before: Graph, after: Graph) -> tuple[str, ...]:
     """Returns a line for each change: blocks added or removed, loops, depths, statics, values that are computed in
-    another way, and parameters. No line: the graphs are equal but for names."""
+    another way, and parameters. No line: the graphs are equal except for names."""
     changes = (
         *_blocks(before, after), *_loops(before, after), *_statics(before, after), *changed_values(before, after)
     )  # fmt: skip
@@ -90,7 +90,7 @@ def changed_values(before: Graph, after: Graph) -> Iterator[str]:
 
 
 def is_same(before: Graph, after: Graph) -> bool:
-    """Returns whether two graphs are equal but for the names of their values."""
+    """Returns whether two graphs are equal except for the names of their values."""
     return _facts(before) == _facts(after)
 
 
@@ -117,12 +117,12 @@ def _changes(old: list[str], new: list[str]) -> Iterator[str]:
 
 
 def _lines(graph: Graph, is_named: bool) -> list[str]:
-    writer = _Writer(graph, is_named)
+    writer = _ChangeWriter(graph, is_named)
     writer.write(graph.region, [], "")
     return writer.lines
 
 
-class _Writer:
+class _ChangeWriter:
     """Writes a line for each value that has a name, each loop, auxiliary loss and result, with the values without a
     name in place. Unless `is_named`, numbers replace the names of values and instances."""
 

@@ -49,7 +49,7 @@ _MEANINGS = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class LegendSample:
     """A sample of the boxes or lines of some classes, with its meaning, at its place in the legend."""
 
     classes: str
@@ -62,7 +62,7 @@ class Sample:
 class Legend:
     """A legend with its size in pixels; without samples, if nothing needs an explanation."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[LegendSample, ...]
     width: float = 0.0
     height: float = 0.0
 
@@ -70,7 +70,7 @@ class Legend:
 def legend_of(placed: PlacedBox) -> Legend:
     """Returns the legend of a picture, in lines as wide as the picture."""
     occurring = set(_classes(placed))
-    samples: list[Sample] = []
+    samples: list[LegendSample] = []
     x, y, width = 0.0, _TOP, 0.0
     for classes, text in _MEANINGS.items():
         if classes not in occurring:
@@ -78,7 +78,7 @@ def legend_of(placed: PlacedBox) -> Legend:
         sample_width = _SAMPLE_WIDTH + len(text) * CHARACTER_WIDTH
         if x and x + sample_width > max(placed.width, _LEAST_WIDTH):
             x, y = 0.0, y + LINE_HEIGHT + 4
-        samples.append(Sample(classes, text, x, y))
+        samples.append(LegendSample(classes, text, x, y))
         x += sample_width + _GAP
         width = max(width, x - _GAP)
     return Legend(tuple(samples), width, y + LINE_HEIGHT) if samples else Legend(())
@@ -146,7 +146,6 @@ def _subgraph(box: Box, ids: Mapping[str, str], indent: str) -> Iterator[str]:
 
 
 def _mermaid_label(box: Box) -> str:
-    """Returns the quoted text of a box. Characters that could be markup are written as entities."""
     return '"' + "<br/>".join("".join(map(_escaped, line)) for line in label_text(box)) + '"'
 
 

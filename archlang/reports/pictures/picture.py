@@ -129,7 +129,7 @@ class _GraphDrawer:
             (body,) = node.regions
             boxes, edges = _with_results(node, body, self.region(body, *_body_inputs(node, body, names)))
             title, notes = _heading(node, body, instance)
-        written, defaults = _statics(node, instance)
+        written, defaults = _set_and_default_statics(node, instance)
         if isinstance(node.operation, operations.Apply):
             repeats = (title, *written) in self.applied
             self.applied.add((title, *written))
@@ -170,7 +170,8 @@ def _body_inputs(node: Node, body: Region, names: Mapping[str, str]) -> tuple[di
     kinds, outer_names = {}, {}
     for index, value in enumerate(body.inputs):
         if index == 0 and indices.inner:
-            kinds[value.id] = "position" if takes_positions(node) else "chunk"
+            part = "position" if takes_positions(node) else "chunk"
+            kinds[value.id] = "value" if isinstance(node.operation, operations.Gradient) else part
         elif index < indices.inner:
             kinds[value.id] = "before"
         elif index < indices.inner + indices.states:
@@ -219,6 +220,8 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
             return f"stack × {count}", ("own weights each step",)
         case operations.Experts(count=count):
             return f"experts × {count}", ("own weights each", "a weighted sum, position by position")
+        case operations.Gradient():
+            return "gradient", ("of the loss by the value",)
         case operations.Halting(limit=limit, state=index):
             assert instance is not None
             rule = " ".join(filter(None, ("halting", body.inputs[index].name, "by", instance.block)))
@@ -246,8 +249,7 @@ def _location(span: Span | None, program: str) -> tuple[str, str]:
     return f"{name}:{span.line}", span.source.line(span.line).strip()
 
 
-def _statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
-    """Returns the texts of the statics that the program sets, and of the others, which have their defaults."""
+def _set_and_default_statics(node: Node, instance: Instance | None) -> tuple[list[str], list[str]]:
     if isinstance(node.operation, operations.Apply):
         written, statics = node.operation.written, node.operation.statics
     elif instance is not None:

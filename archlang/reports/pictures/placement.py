@@ -114,7 +114,6 @@ def _uncrossed(rows: Sequence[Sequence[str]], chains: Sequence[Sequence[str]]) -
 
 
 def _by_barycentre(row: Sequence[str], neighbours: Sequence[str], linked: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns a row sorted by the mean position of the linked ids in a neighbouring row."""
     position = {id: index for index, id in enumerate(neighbours)}
 
     def centre(index: int) -> float:
@@ -201,10 +200,10 @@ def place_boxes(box: Box, widest: float = inf) -> PlacedBox:
     label = BoxLabel.of(box)
     if not box.boxes:
         return PlacedBox(box, label, label.width, label.height)
-    return _Region(box, label, widest).placed()
+    return _BoxLayout(box, label, widest).placed()
 
 
-class _Region:
+class _BoxLayout:
     """The layout inside one box. Coordinates are relative to its upper left corner."""
 
     def __init__(self, box: Box, label: BoxLabel, widest: float) -> None:
@@ -277,7 +276,7 @@ def _centres(ranks: Ranks, widths: Mapping[str, float], widest: float) -> dict[s
             linked[lower][0].append(upper)
             linked[upper][1].append(lower)
     centres: dict[str, float] = {}
-    offsets_of = {row: _offsets(row, widths) for row in ranks.rows}
+    offsets_of = {row: _tight_offsets(row, widths) for row in ranks.rows}
     half = max(widest, *(offsets[-1] for offsets in offsets_of.values())) / 2
     for row, offsets in offsets_of.items():
         centres.update({id: offset - offsets[-1] / 2 for id, offset in zip(row, offsets, strict=True)})
@@ -293,8 +292,7 @@ def _centres(ranks: Ranks, widths: Mapping[str, float], widest: float) -> dict[s
     return centres
 
 
-def _offsets(row: Sequence[str], widths: Mapping[str, float]) -> list[float]:
-    """Returns the distance of each centre from the first one if the row is packed tightly."""
+def _tight_offsets(row: Sequence[str], widths: Mapping[str, float]) -> list[float]:
     offsets = [0.0]
     for left, right in pairwise(row):
         offsets.append(offsets[-1] + (widths.get(left, BEND_WIDTH) + widths.get(right, BEND_WIDTH)) / 2 + GAP)
@@ -325,10 +323,10 @@ def place_readably(box: Box) -> PlacedBox:
     """Places a box for a picture that does not fold, in columns if it is too wide otherwise."""
     placed = place_boxes(box.without_repeats())
     is_pair = any(child.kind == "model" for child in box.boxes)
-    return placed if placed.width <= WIDEST or is_pair else _in_columns(box)
+    return placed if placed.width <= WIDEST or is_pair else _placed_in_columns(box)
 
 
-def _in_columns(box: Box) -> PlacedBox:
+def _placed_in_columns(box: Box) -> PlacedBox:
     """Returns the model with its blocks inside it, each as far up as it has a place beside or below those before."""
     drawing = _Blocks()
     content = drawing.without_blocks(box)

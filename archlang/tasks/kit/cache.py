@@ -149,7 +149,6 @@ def _plain(value: StaticValue) -> object:
 
 
 def _user_digests(task: Task) -> list[str | None]:
-    """Returns the digests of the user's own files that a task reads, and of the source file of a user's own class."""
     files = list(task.files()) if isinstance(task, ReadsUserFiles) else []
     source = None if is_shipped(task) else getattr(sys.modules.get(type(task).__module__), "__file__", None)
     return [_digest(Path(file)) for file in (*files, source) if file]
@@ -171,7 +170,8 @@ def _read(folder: Path) -> Entry:
         if written["sha256"] != _check(content):
             raise _Damaged(f"{_MANIFEST} differs from what was written")
         parts = {
-            name: _mapped(_places(folder, name, len(digests)), digests) for name, digests in content["parts"].items()
+            name: _mapped(_files_of_array(folder, name, len(digests)), digests)
+            for name, digests in content["parts"].items()
         }
         return Entry(parts, content["facts"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -182,8 +182,7 @@ def _read(folder: Path) -> Entry:
         raise
 
 
-def _places(folder: Path, name: str, arrays: int) -> list[Path]:
-    """Returns the files of a part of one array, or of two: those of sequences."""
+def _files_of_array(folder: Path, name: str, arrays: int) -> list[Path]:
     return [folder / f"{name}{kind}.npy" for kind in (("",) if arrays == 1 else (".values", ".offsets"))]
 
 
@@ -226,7 +225,7 @@ def _write(path: Path, pieces: Callable[[], Iterable[Parts]], facts: Callable[[P
                         files[name][0].append(part)
             for file in chain.from_iterable(files.values()):
                 file.write_header()
-        places = {name: _places(unfinished.path, name, len(arrays)) for name, arrays in files.items()}
+        places = {name: _files_of_array(unfinished.path, name, len(arrays)) for name, arrays in files.items()}
         content = {
             # The order of the parts matters: the fields of a split are the positional inputs of a model.
             "parts": {name: [_sha256(place) for place in part] for name, part in places.items()},

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits
+from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits, ranges
 
 Shape = int | tuple[int, ...]
 
@@ -144,6 +144,23 @@ def combine(first: Fingerprints, second: Fingerprints) -> Fingerprints:
     return _mix(first * weights[0] + second * weights[1])
 
 
+def words_of_positions(key: tuple[Integers, int, int], lengths: Integers) -> Fingerprints:
+    """Returns 64 random bits for each position of sequences of these lengths [N]. They depend on the number of the
+    sequence [N] and the two other numbers of the key alone."""
+    numbers, *others = key
+    columns = [np.repeat(numbers, lengths), ranges(lengths), *(np.full(lengths.sum(), other) for other in others)]
+    return table_fingerprints(np.column_stack(columns))
+
+
+def random_positions(words: Fingerprints, lengths: Integers, counts: Integers) -> Truths:
+    """Marks so many positions `counts` [N] of each of the sequences of these lengths [N], by the words of all
+    positions."""
+    marks = np.zeros(len(words), dtype=np.bool_)
+    order = np.lexsort((words, np.repeat(np.arange(len(lengths)), lengths)))
+    marks[order] = ranges(lengths) < np.repeat(counts, lengths)
+    return marks
+
+
 @cache
 def _weights() -> Fingerprints:
     return RandomStream("archlang fingerprints").words(_LONGEST)
@@ -157,12 +174,11 @@ def _mix(words: Fingerprints) -> Fingerprints:
 
 def shared_rows(split: Split, others: Split) -> int:
     """Returns how many items of a split are also items of another, as a model reads them."""
-    known, prints = np.sort(_of_items(others)), _of_items(split)
+    known, prints = np.sort(_fingerprints_of_items(others)), _fingerprints_of_items(split)
     return int((np.searchsorted(known, prints, "right") > np.searchsorted(known, prints)).sum())
 
 
-def _of_items(split: Split) -> Fingerprints:
-    """Returns the fingerprints of the inputs of each item, from some items at a time."""
+def _fingerprints_of_items(split: Split) -> Fingerprints:
     prints = np.zeros(len(split), dtype=np.uint64)
     for start in range(0, len(split), _ITEMS):
         for field in split.inputs.values():
@@ -204,7 +220,7 @@ class Seen:
         return new
 
 
-class Search:
+class Drawing:
     """A search for distinct items of a share, of which batches are drawn until none is `missing`. It ends with an error
     when a window of batches brings less than 1/300 of the items.
 
@@ -267,7 +283,7 @@ def draw_distinct(
 
     Raises:
         TaskError: there are too few distinct items."""
-    search, parts = Search(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
+    search, parts = Drawing(task, f"{split}_size", size, remedy, share=SHARES[split]), list[Split]()
     while search.missing or not parts:
         items, prints = draw(min(batch, max(2 * search.missing, 16)))
         parts.append(items.select(search.pick(prints)))

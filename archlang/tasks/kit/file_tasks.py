@@ -20,7 +20,7 @@ from archlang.tasks.kit.lexicon import UNKNOWN, Cut, Lexicon, filled
 from archlang.tasks.kit.split import Ragged, Split, Truths, join_splits
 from archlang.tasks.kit.streams import check_path
 from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, Source, check_forms, files_of, one_label, rows_of
+from archlang.tasks.kit.user_files import SPLITS, Corpus, Rows, UserFiles, check_forms, files_of, one_label, rows_of
 
 Problem = Callable[[str, str], str]
 Puzzles = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -33,7 +33,7 @@ class FileTask(ShippedTask):
     path: str
     test: str
 
-    # Whether a file that is no table is one text, as `Source.documents` says.
+    # Whether a file that is no table is one text, as `UserFiles.documents` says.
     documents = False
     streamed_splits: tuple[str, ...] = ()
 
@@ -123,15 +123,14 @@ class TextFileTask(FileTask):
             raise mistakes.no_training_lines(self.path)
         return tuple(SPLITS[number] for number in own)
 
-    def _source(self, path: str) -> Source:
+    def _source(self, path: str) -> UserFiles:
         columns = self.columns()
         group = None if self.group == "none" else list(columns).index(self.group)
         has_places = path == self.path and any(self._shares.values())
         files = files_of(path)
-        return Source(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
+        return UserFiles(self.name, files, tuple(columns.items()), self.header, group, has_places, self.documents)
 
-    def _rows(self, split: str) -> tuple[Corpus, Truths]:
-        """Returns the corpus that holds a split, and which of its rows are of the split."""
+    def _corpus_and_rows(self, split: str) -> tuple[Corpus, Truths]:
         own_file: str = getattr(self, split, "")
         is_drawn = not own_file and not self._own_splits  # before the texts are read
         corpus = self._source(own_file or self.path).read()
@@ -161,17 +160,17 @@ class TextFileTask(FileTask):
         return entry(self.name, key, list, lambda _: self._find_facts()).facts
 
     def _find_facts(self) -> Facts:
-        corpus, chosen = self._rows("train")
+        corpus, chosen = self._corpus_and_rows("train")
         counts = corpus.counts(self.text_columns, chosen)
         labels = () if self.label_column is None else corpus.counts((self.label_column,), chosen)
         groups: set[str] = set()
         for split in self.split_names() if self.group != "none" else ():
-            others, here = self._rows(split)
+            others, here = self._corpus_and_rows(split)
             groups.update(map(others.text, np.unique(others.groups[here])))
         return {
             "words": corpus.most_frequent(counts, self.words),
-            "labels": _ordered(map(corpus.text, np.flatnonzero(labels))),
-            "groups": _ordered(groups),
+            "labels": _sorted_labels(map(corpus.text, np.flatnonzero(labels))),
+            "groups": _sorted_labels(groups),
         }
 
     @cached_property
@@ -217,7 +216,7 @@ class TextFileTask(FileTask):
         if split not in self.split_names():
             raise mistakes.unknown_split(self.name, split, self.split_names())
         lexicon = self.lexicon
-        corpus, chosen = self._rows(split)
+        corpus, chosen = self._corpus_and_rows(split)
         tokens = corpus.numbers(lexicon.ids, self.words, lexicon.dtype)
         tables = [(column, tokens) for column in self.text_columns]
         if self.label_column is not None:
@@ -284,8 +283,7 @@ def _numbered(texts: Iterable[str]) -> dict[str, int]:
     return {text: number for number, text in enumerate(texts)}
 
 
-def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
-    """Returns labels once, in numerical order if all are whole numbers, else alphabetically."""
+def _sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     unique = set(labels)
     return tuple(sorted(unique, key=int) if all(label.isdecimal() for label in unique) else sorted(unique))
 

@@ -18,7 +18,7 @@ MAX, MED, MIN, SM, CLOSE = range(10, 15)
 
 
 @dataclass(frozen=True, eq=False)
-class Expressions:
+class Trees:
     """N expressions: their tokens, their values [N] and their depths [N]."""
 
     x: Ragged
@@ -28,8 +28,8 @@ class Expressions:
     def __len__(self) -> int:
         return len(self.x)
 
-    def select(self, chosen: Truths | Integers) -> Expressions:
-        return Expressions(self.x.select(chosen), self.values[chosen], self.depths[chosen])
+    def select(self, chosen: Truths | Integers) -> Trees:
+        return Trees(self.x.select(chosen), self.values[chosen], self.depths[chosen])
 
     def within(self, room: Integers) -> Truths:
         """Marks the first `room[depth]` expressions of each depth."""
@@ -40,10 +40,10 @@ class Expressions:
         return np.asarray(ranks < room[self.depths])
 
 
-def join_expressions(parts: Sequence[Expressions]) -> Expressions:
+def join_expressions(parts: Sequence[Trees]) -> Trees:
     """Returns the expressions of all parts, one part after another."""
     empty = np.zeros(0, dtype=np.int64)
-    return Expressions(
+    return Trees(
         join([part.x for part in parts]),
         np.concatenate([empty, *(part.values for part in parts)]),
         np.concatenate([empty, *(part.depths for part in parts)]),
@@ -51,7 +51,7 @@ def join_expressions(parts: Sequence[Expressions]) -> Expressions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Growth:
+class Branching:
     """How trees are drawn. A node less than `height` operators below the root is an operator with this probability;
     operators have 2 to `arguments` arguments. Drawing stops for trees larger than `limit`, where an operator adds
     `cost` to the size of a tree and a digit adds 1."""
@@ -75,7 +75,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """N trees, their sizes [N] as counted by `Growth`, and their heights [N] in operators. A tree whose size exceeds
+    """N trees, their sizes [N] as counted by `Branching`, and their heights [N] in operators. A tree whose size exceeds
     the limit is unfinished and must be dropped."""
 
     levels: tuple[Level, ...]
@@ -103,48 +103,48 @@ class Forest:
         return Forest(tuple(levels), self.sizes[keep], self.heights[keep])
 
 
-def grow(rng: RandomStream, count: int, growth: Growth) -> Forest:
+def grow(rng: RandomStream, count: int, branching: Branching) -> Forest:
     """Returns `count` random trees."""
     tree = np.arange(count, dtype=np.int64)
     sizes, heights = np.ones(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    threshold = np.uint64(int(growth.probability * 2**24))
+    threshold = np.uint64(int(branching.probability * 2**24))
     levels: list[Level] = []
     while len(tree):
         # One word determines a node: 24 bits whether it is an operator, 20 its token, 20 the number of its arguments.
         words = rng.words(len(tree))
         token = (((words >> np.uint64(20)) & np.uint64(0xFFFFF)) * np.uint64(10) >> np.uint64(20)).astype(np.uint8)
         arguments = np.zeros(len(tree), dtype=np.int64)
-        if len(levels) < growth.height:
+        if len(levels) < branching.height:
             at = np.flatnonzero(words >> np.uint64(40) < threshold)
             token[at] = _operators(words[at])
-            arguments[at] = _argument_counts(words[at], growth.arguments)
+            arguments[at] = _argument_counts(words[at], branching.arguments)
             heights[tree[at]] = len(levels) + 1
-            np.add.at(sizes, tree[at], arguments[at] + (growth.cost - 1))
-            arguments[at[sizes[tree[at]] > growth.limit]] = 0
+            np.add.at(sizes, tree[at], arguments[at] + (branching.cost - 1))
+            arguments[at[sizes[tree[at]] > branching.limit]] = 0
         levels.append(Level(tree, token, arguments))
         tree = np.repeat(tree, arguments)
     return Forest(tuple(levels), sizes, heights)
 
 
-def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
+def graft(rng: RandomStream, forest: Forest, branching: Branching) -> Forest:
     """Returns each tree as an argument, but not the last one, of a new operator whose other 2 to `arguments - 1`
     arguments are drawn."""
     count = len(forest)
     words = rng.words(count)
-    fresh_counts = _argument_counts(words, growth.arguments - 1)
+    fresh_counts = _argument_counts(words, branching.arguments - 1)
     places = ((words >> np.uint64(40)) * fresh_counts.astype(np.uint64) >> np.uint64(24)).astype(np.int64)
-    below = Growth(
-        probability=growth.probability,
-        height=growth.height - 1,
-        arguments=growth.arguments,
-        limit=growth.limit,
-        cost=growth.cost,
+    below = Branching(
+        probability=branching.probability,
+        height=branching.height - 1,
+        arguments=branching.arguments,
+        limit=branching.limit,
+        cost=branching.cost,
     )
     fresh = grow(rng, int(fresh_counts.sum()), below)
     owner = np.repeat(np.arange(count), fresh_counts)
     slot = np.arange(len(owner)) - np.repeat(offsets_of(fresh_counts)[:-1], fresh_counts)
     slot += slot >= places[owner]
-    width = growth.arguments + 1
+    width = branching.arguments + 1
     keys_old, keys_fresh = np.arange(count) * width + places, owner * width + slot
     levels = [Level(np.arange(count), _operators(words), fresh_counts + 1)]
     empty = Level(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
@@ -156,7 +156,7 @@ def graft(rng: RandomStream, forest: Forest, growth: Growth) -> Forest:
         order = np.argsort(keys, kind="stable")
         token, arguments = np.concatenate([old.token, new.token]), np.concatenate([old.arguments, new.arguments])
         levels.append(Level(keys[order] // width, token[order], arguments[order]))
-    sizes = forest.sizes + growth.cost
+    sizes = forest.sizes + branching.cost
     np.add.at(sizes, owner, fresh.sizes)
     heights = forest.heights.copy()
     np.maximum.at(heights, owner, fresh.heights)
@@ -240,30 +240,30 @@ Reals = npt.NDArray[np.float64]
 class LengthTable:
     """`powers[h][j][n]` is the probability that j trees of height at most h have n tokens in total."""
 
-    growth: Growth
+    branching: Branching
     powers: tuple[tuple[Reals, ...], ...]
 
     @staticmethod
-    def of(growth: Growth) -> LengthTable:
-        """Computes the table for all lengths up to `growth.limit`."""
-        longest = growth.limit
+    def of(branching: Branching) -> LengthTable:
+        """Computes the table for all lengths up to `branching.limit`."""
+        longest = branching.limit
         single = np.zeros(longest + 1)
         single[1] = 1.0
         powers: list[tuple[Reals, ...]] = []
-        for height in range(growth.height + 1):
+        for height in range(branching.height + 1):
             if height:
                 operator = np.zeros(longest + 1)
                 for power in powers[-1][2:]:
                     operator[2:] += power[:-2]
-                single = growth.probability / (growth.arguments - 1) * operator
-                single[1] += 1 - growth.probability
+                single = branching.probability / (branching.arguments - 1) * operator
+                single[1] += 1 - branching.probability
             none = np.zeros(longest + 1)
             none[0] = 1.0
             height_powers = [none, single]
-            while len(height_powers) <= growth.arguments:
+            while len(height_powers) <= branching.arguments:
                 height_powers.append(_convolve(height_powers[-1], single))
             powers.append(tuple(height_powers))
-        return LengthTable(growth, tuple(powers))
+        return LengthTable(branching, tuple(powers))
 
     def lengths(self, rng: RandomStream, low: int, high: int, count: int) -> Integers:
         """Returns `count` random lengths from `low` to `high`, with the distribution of the lengths of trees."""
@@ -281,7 +281,7 @@ def grow_to(rng: RandomStream, table: LengthTable, lengths: Integers) -> Forest:
         arguments = np.zeros(len(sizes), dtype=np.int64)
         at = np.flatnonzero(sizes > 1)
         if len(at):
-            powers = table.powers[table.growth.height - 1 - len(levels)]
+            powers = table.powers[table.branching.height - 1 - len(levels)]
             token[at] = MAX + rng.below(4, len(at))
             arguments[at] = _drawn_arguments(rng, powers, sizes[at] - 2)
             heights[tree[at]] = len(levels) + 1

@@ -13,7 +13,7 @@ from archlang.errors.machine import is_out_of_memory
 from archlang.errors.names import plural
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
 from archlang.tasks.kit import mistakes
-from archlang.tasks.kit.split import Form, Ragged, Split
+from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import ShippedTask, Task, field_vocabulary, python_value
 from archlang.types.statics import StaticValue
 
@@ -38,7 +38,7 @@ def make_task(name: str, python: str, statics: Mapping[str, StaticValue], plugin
     except BaseException as error:  # whatever the class does
         if is_signal(error) or is_out_of_memory(error):
             raise
-        raise mistakes.constructor_fails(name, python, error) from error
+        raise mistakes.constructor_fails(python, name, error) from error
     missing = [part for part in _PARTS if getattr_static(task, part, _MISSING) is _MISSING]
     if missing:
         raise mistakes.incomplete(python, name, missing)
@@ -153,7 +153,7 @@ def _faults(task: Task, split: object) -> Iterator[str]:
             yield f"{part} has {plural(length, 'item')}, and {first} has {count}"
     if split.form is not task.kind.form:
         yield f"its targets are {split.form.value}, and those of `{task.kind}` are {task.kind.form.value}"
-    elif split.form in (Form.CLASSES, Form.POSITIONS):
+    elif split.form in (TargetForm.CLASSES, TargetForm.POSITIONS):
         yield from _faults_of_classes(task, split)
     if task.breakdown and task.breakdown not in split.groups:
         yield f"it has no group `{task.breakdown}`, by which results are broken down"

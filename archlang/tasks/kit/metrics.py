@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split
+from archlang.tasks.kit.split import Integers, Ragged, Reals, Split, TargetForm
 from archlang.tasks.kit.task import Unit
 
 MEANINGS = {
@@ -89,17 +89,17 @@ def tally(metric: str, unit: Unit, split: Split, predictions: np.ndarray) -> Tal
         raise ValueError(f"unknown metric {metric!r}; expected one of {', '.join(MEANINGS)}")
     targets = split.targets
     if not isinstance(targets, Ragged):
-        if split.form is Form.SPANS:
+        if split.form is TargetForm.SPANS:
             return _spans(metric, targets, predictions)
         hits = np.asarray(predictions == targets, dtype=np.int64)
         return Tally(hits, np.ones_like(hits))
     offsets = targets.offsets
     scored = np.ones(len(targets.values), dtype=np.bool_) if split.scored is None else split.scored.values
-    if split.form is Form.NUMBERS:
+    if split.form is TargetForm.NUMBERS:
         return _squared_errors(metric, split, predictions, scored)
     equal = np.asarray(predictions == targets.values)
     # A position is correct only if its whole set is.
-    correct = (equal.all(axis=1) if split.form is Form.SETS else equal) & scored
+    correct = (equal.all(axis=1) if split.form is TargetForm.SETS else equal) & scored
     hits, counts = _sums(correct, offsets), _sums(scored, offsets)
     nonempty = np.asarray(counts > 0, dtype=np.int64)
     if metric == "last_accuracy":

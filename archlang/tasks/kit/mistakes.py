@@ -44,6 +44,13 @@ lists_differ = TaskError.wording(
     "{first} of {task} has {first_count} values, and {second} has {second_count}",
     "write the same number of values in both",
 )
+no_paths = TaskError.wording("{static} of {task} has no path, or an empty one", 'write `["a.txt", "b.txt"]`')
+no_weight = TaskError.wording(
+    "{static} of {task} has zeros only, so that nothing is drawn", "write a number above 0 for a corpus"
+)
+stream_of_mixture = TaskError.wording(
+    "{task} reads no list of paths as a stream", "remove `stream`, or name files by a pattern, such as `data/*.jsonl`"
+)
 vocabulary_too_small = TaskError.wording(
     "{static} = {size} is too small for {task}, whose files have {required} different words",
     "write {static} = {required} or more",
@@ -194,6 +201,7 @@ def damaged_line(dataset: str, member: str, number: int, text: str) -> TaskError
     return TaskError(message, f"remove the file, and fetch it again with `archlang data get {dataset}`")
 
 
-def constructor_fails(task: str, python: str, error: BaseException) -> TaskError:
-    message = f"the class `{python}` of the task `{task}` fails: {type(error).__name__}: {error}"
-    return TaskError(message, "correct the class, or the statics of its signature")
+constructor_fails = TaskError.wording(
+    "the class `{python}` of the task `{task}` fails: {error.__class__.__name__}: {error}",
+    "correct the class, or the statics of its signature",
+)

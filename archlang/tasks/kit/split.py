@@ -99,6 +99,12 @@ def offsets_of(lengths: Integers) -> Integers:
     return offsets
 
 
+def ranges(counts: Integers) -> Integers:
+    """Returns 0, 1, … before each of the numbers `counts`, one range after another."""
+    offsets = offsets_of(counts)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+
+
 def enclose(sequences: Ragged, begin: int, end: int) -> Ragged:
     """Returns each sequence with `begin` before it and `end` after it; features get constant rows of these."""
     lengths = sequences.lengths + 2
@@ -137,7 +143,7 @@ Part = Ragged | np.ndarray
 Parts = Mapping[str, Part]
 
 
-class Form(Enum):
+class TargetForm(Enum):
     """The form of the targets of a split."""
 
     CLASSES = "a class for each item: [N]"
@@ -153,9 +159,10 @@ class Split:
     """The N items of a split.
 
     `inputs` holds the fields of a model: tokens, or real numbers for a field `seq[n, k]`. `targets` has one of the
-    forms of `Form`. `scored` marks the positions that count, or the positions where a span may begin and end; None
-    marks all. `points_at` names the field whose positions are the targets, if they are. `groups` holds numbers [N] by
-    which results are broken down. `notes` holds data for the task's `judge`, which no model sees."""
+    forms of `TargetForm`. `scored` marks the positions that count, or those where a span may begin and end; None marks
+    all. `points_at` names the field whose positions are the targets, if they are. `groups` holds numbers [N] by
+    which results are broken down. `notes` holds data for the task's `judge`, which no model sees. `frequencies` [N] of
+    train say how often each item is drawn, in relation to the others; None draws each once in an epoch."""
 
     inputs: Mapping[str, Ragged]
     targets: Integers | Ragged
@@ -163,19 +170,20 @@ class Split:
     groups: Mapping[str, Integers] = field(default_factory=dict)
     notes: Mapping[str, Ragged] = field(default_factory=dict)
     points_at: str = ""
+    frequencies: Reals | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TargetForm:
         if self.points_at:
-            return Form.POINTERS
+            return TargetForm.POINTERS
         if isinstance(self.targets, Ragged):
             if self.targets.values.ndim == 1:
-                return Form.POSITIONS
-            return Form.SETS if self.targets.values.dtype == np.bool_ else Form.NUMBERS
-        return Form.CLASSES if self.targets.ndim == 1 else Form.SPANS
+                return TargetForm.POSITIONS
+            return TargetForm.SETS if self.targets.values.dtype == np.bool_ else TargetForm.NUMBERS
+        return TargetForm.CLASSES if self.targets.ndim == 1 else TargetForm.SPANS
 
     def parts(self) -> dict[str, Part]:
         """Returns the parts of the split by dotted names. `of_parts` is the inverse."""
@@ -187,6 +195,7 @@ class Split:
             **({} if self.scored is None else {"scored": self.scored}),
             **{f"groups.{name}": group for name, group in self.groups.items()},
             **{f"notes.{name}": ragged for name, ragged in self.notes.items()},
+            **({} if self.frequencies is None else {"frequencies": self.frequencies}),
         }
 
     @staticmethod
@@ -196,7 +205,10 @@ class Split:
 
         points_at = next(iter(named("points_at.")), "")
         scored = parts.get("scored")
-        return Split(named("inputs."), parts["targets"], scored, named("groups."), named("notes."), points_at)
+        return Split(
+            named("inputs."), parts["targets"], scored, named("groups."), named("notes."), points_at,
+            parts.get("frequencies"),
+        )  # fmt: skip
 
     def select(self, indices: npt.ArrayLike) -> Split:
         """Returns the items at these indices, in this order, or those where a mask [N] is true."""

@@ -136,7 +136,6 @@ def open_stream(task: str, path: str, column: str, encode: Callable[[Sequence[st
 
 
 def _hub_name(path: str) -> str | None:
-    """Returns what follows `hf://` in a path; None if it names files."""
     found = _IS_HUB.search(path)
     return None if found is None else path[found.end() :].replace("\\", "/")
 

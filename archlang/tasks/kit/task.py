@@ -17,7 +17,7 @@ from archlang.resolve.resolve import prelude
 from archlang.resolve.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED, Lexicon
-from archlang.tasks.kit.split import Form, Integers, Ragged, Reals, Split, append, enclose, shift
+from archlang.tasks.kit.split import Integers, Ragged, Reals, Split, TargetForm, append, enclose, shift
 from archlang.types.statics import Interval, StaticValue, Symbol
 
 
@@ -35,19 +35,19 @@ class Kind(Enum):
     REGRESSION = "regression"
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TargetForm:
         match self:
             case Kind.CLASSIFICATION | Kind.PAIRS:
-                return Form.CLASSES
+                return TargetForm.CLASSES
             case Kind.SETS:
-                return Form.SETS
+                return TargetForm.SETS
             case Kind.SPANS:
-                return Form.SPANS
+                return TargetForm.SPANS
             case Kind.POINTING:
-                return Form.POINTERS
+                return TargetForm.POINTERS
             case Kind.REGRESSION:
-                return Form.NUMBERS
-        return Form.POSITIONS
+                return TargetForm.NUMBERS
+        return TargetForm.POSITIONS
 
 
 PAIR_MARKS = {"source": ENCLOSED, "target": BEGUN}

@@ -60,7 +60,7 @@ def one_label(text: str) -> Words:
 
 
 @dataclass(frozen=True)
-class Source:
+class UserFiles:
     """Files of one form, and what is read of them: `columns`, each with the function that cuts its text into words; the
     column with the index `group` as one text; and, if `has_places`, the place of each text. Without a `header`, the
     columns are the first ones of a file. Of `documents`, every file that is no table is one. `task` is named in
@@ -104,7 +104,7 @@ class Source:
 
 
 @lru_cache(maxsize=4)
-def _read(source: Source, key: str) -> Corpus:
+def _read(source: UserFiles, key: str) -> Corpus:
     parts: Mapping[str, Any] = entry("texts", key, lambda: _pieces(source)).parts  # Any: the type depends on the name
     columns = tuple(parts[str(index)] for index in range(len(source.columns)))
     groups, places, sizes = (parts.get(name) for name in ("groups", "places", "bytes"))
@@ -120,7 +120,7 @@ class Corpus:
     not on how it is cut), so that equal texts are in one split. `sizes` [N] are the bytes of documents. Each is None if
     the source asks for none."""
 
-    source: Source
+    source: UserFiles
     columns: tuple[Ragged, ...]
     splits: Integers
     groups: Any  # an array, or None: so are the next two
@@ -187,7 +187,7 @@ class Rows:
     columns: tuple[Ragged, ...]
 
 
-def _pieces(source: Source) -> Iterator[Parts]:
+def _pieces(source: UserFiles) -> Iterator[Parts]:
     """Yields the parts of a corpus, some rows at a time, and then the words."""
     # Texts that are cut into tokens have the numbers of these.
     numbers = Numbers.of(text for _, cut in source.columns for text in getattr(cut, "texts", ()))
@@ -323,8 +323,8 @@ def _records(task: str, path: str, columns: Sequence[str], header: bool, documen
     if form == ".csv":
         return _table(task, path, _csv(task, path, ending), columns, header)
     if documents and form == ".txt":
-        return _documents(columns[0], _lines(task, path, ending))
-    lines = ((number, line.rstrip("\r\n")) for number, line in _lines(task, path, ending) if line.strip())
+        return _documents(columns[0], _numbered_lines(task, path, ending))
+    lines = ((number, line.rstrip("\r\n")) for number, line in _numbered_lines(task, path, ending) if line.strip())
     if form == ".jsonl":
         return _jsonl(path, lines)
     rows = ((number, line.split("\t") if form == ".tsv" else [line]) for number, line in lines)
@@ -372,7 +372,7 @@ def _arrow(task: str, path: str, columns: Sequence[str]) -> Records:
 
 
 def _csv(task: str, path: str, ending: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(line for _, line in _lines(task, path, ending))
+    reader = csv.reader(line for _, line in _numbered_lines(task, path, ending))
     cells: list[str] | None = []
     number = 1
     while cells is not None:
@@ -442,8 +442,7 @@ def _cell(task: str, path: str, number: int, record: Mapping[str, object], colum
     raise mistakes.bad_line(number, path, f"`{column}` is neither a text, nor a number, nor a list of words")
 
 
-def _lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
-    """Yields the lines with their numbers."""
+def _numbered_lines(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
     number = 0
     with naming_file(task, path, lambda: number), Stored(Path(path), ending).open() as stream:
         for number, line in enumerate(stream, 1):

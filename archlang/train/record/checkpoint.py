@@ -192,7 +192,7 @@ class Checkpoints:
         name = _rows_name(self._group.rank(), self._group.size())
         try:
             with folder.create_file(name) as file:
-                _write_tensors(file, self._copies.rows)
+                _write_safetensors(file, self._copies.rows)
             written = _sha256(folder, name)
         except OSError as error:
             written = OSError(error.errno, error.strerror, name)
@@ -360,10 +360,9 @@ def _damage_of(path: Path) -> Iterator[None]:
         raise mistakes.damaged(path, str(error)) from error
 
 
-def _write_tensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
-    """Writes a file of safetensors. The library's `save` copies all tensors while it holds Python's lock, which stops
-    the training, and its `save_file` takes no open file."""
-    # As the library does, so that each tensor is aligned.
+def _write_safetensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
+    # The library's `save` copies all tensors while it holds Python's lock, which stops the training, and its
+    # `save_file` takes no open file. The order is the library's, so that each tensor is aligned.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     types = {dtype: name for name, dtype in safetensors.torch._TYPES.items()}
     header, begin = {}, 0
@@ -382,7 +381,7 @@ def _write(folder: Folder, values: Mapping[str, Any], rows: tuple[str, ...] = ()
     """Writes the files of a checkpoint; `rows` are the digests of those that are written already."""
     try:
         with folder.create_file(WEIGHTS) as file:
-            _write_tensors(file, values["weights"])
+            _write_safetensors(file, values["weights"])
         with folder.create_file(STATE) as file:
             torch.save(values["state"], file)
     except RuntimeError as error:

@@ -158,7 +158,7 @@ def this_process(device: torch.device, steps: str = "") -> schemas.VersionsRecor
     )
 
 
-class Record:
+class RunFolder:
     """A run folder that is being written: lines are appended, files are replaced atomically."""
 
     def __init__(self, folder: Path) -> None:
@@ -251,7 +251,8 @@ class Record:
         return False
 
     def _require_same_run(self, plan: Plan, precision: str) -> None:
-        """Compares settings and graphs. The program's text may differ, as in a comment or an unrelated recipe."""
+        """Refuses a run with other settings or another graph."""
+        # The texts of the programs may differ, as in a comment or an unrelated recipe.
         old, new = (
             reading.read_record(self.folder, schemas.RUN, schemas.RunRecord),
             schemas.RunRecord.of(plan, precision),

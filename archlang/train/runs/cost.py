@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from archlang.graph.summary import Summary, summarize
 from archlang.plan.plan import Plan
-from archlang.train.data import Sampler
+from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.devices import select_device
 from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
@@ -43,9 +42,8 @@ def estimate_cost(plan: Plan, watcher: Watcher = SILENT) -> RunCost:
         RunError: a setting is invalid, or a split that training needs is empty.
         TaskError: the task cannot be made, or its training data cannot be generated."""
     settings, task = make_settings(plan)
-    split = load_needed(plan, settings, task, watcher)["train"]
-    lengths = np.max([field.lengths for field in split.inputs.values()], axis=0)
-    sampler = Sampler.of(settings, lengths, plan.seed)
+    data = DeviceSplit(load_needed(plan, settings, task, watcher)["train"], torch.device("cpu"))
+    lengths, sampler = data.lengths, Sampler.of(settings, data, plan.seed)
 
     @cache
     def of_width(width: int) -> Summary:

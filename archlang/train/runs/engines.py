@@ -105,7 +105,6 @@ class Engine:
         """Checks the options, and that what the engine needs is installed."""
 
     def _count(self, name: str, engine: str) -> int:
-        """Returns an option that is a number of things."""
         text = self._options.get(name, "1")
         if not text.isdecimal() or not int(text):
             raise mistakes.engine_value(name, engine, text, "a whole number from 1", 2)
@@ -135,7 +134,7 @@ class Engine:
                     running.update(zip(self._begin(begun), jobs, strict=True))
                 if not running:
                     return
-                for job in self._ended(running):
+                for job in self._wait_for_ended(running):
                     for result in self._results_of(job, running.pop(job), stop_asked):
                         point = result.point
                         tries[point.folder] += 1
@@ -161,8 +160,7 @@ class Engine:
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         raise NotImplementedError
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
-        """Returns the jobs that have ended; waits a moment if none has."""
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         raise NotImplementedError
 
     def _results(self, job: Any) -> Sequence[PointResult]:
@@ -175,8 +173,7 @@ class Engine:
         raise NotImplementedError
 
 
-def _of_nodes(results: Sequence[Sequence[PointResult]]) -> list[PointResult]:
-    """Returns the results of a job's points, each with the errors of every node that ran them."""
+def _results_of_nodes(results: Sequence[Sequence[PointResult]]) -> list[PointResult]:
     points = list(zip(*results, strict=True))
     errors = [dict.fromkeys(result.error for result in nodes if result.error) for nodes in points]
     return [
@@ -215,7 +212,7 @@ class LocalEngine(Engine):
     def _begin(self, jobs: Sequence[_Job]) -> Sequence[Any]:
         return [self._pool.schedule(_run_on_own_gpu, args=[job]) for job in jobs]
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         return wait(running, timeout=_SECONDS_BETWEEN_CHECKS, return_when=FIRST_COMPLETED).done
 
     def _results(self, job: Any) -> Sequence[PointResult]:
@@ -364,13 +361,13 @@ class RayEngine(Engine):
         bundle = {"CPU": self._cpus or 0.001, "GPU": gpus}  # Ray refuses one of nothing
         group = self._ray.util.placement_group([bundle] * self.nodes, strategy="SPREAD")
         places = [PlacementGroupSchedulingStrategy(group, node) for node in range(self.nodes)]
-        meeting = self._ray.remote(num_cpus=0, scheduling_strategy=places[0])(_meeting_here).remote()
+        meeting = self._ray.remote(num_cpus=0, scheduling_strategy=places[0])(_rendezvous_variables).remote()
         tasks = [
             task.options(scheduling_strategy=place).remote(job, meeting, node) for node, place in enumerate(places)
         ]
         return _Tasks(tasks, group)
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         tasks = [task for job in running for task in job.running]
         ended, _ = self._ray.wait(tasks, num_returns=1, timeout=_SECONDS_BETWEEN_CHECKS)
         if not ended:
@@ -407,15 +404,14 @@ class RayEngine(Engine):
         if len(results) < len(job.tasks):
             errors = [result.error.removesuffix(f"; {RESUMES}") for own in results for result in own if result.error]
             raise _Lost("; ".join(dict.fromkeys(errors + lost)))
-        return _of_nodes(results)
+        return _results_of_nodes(results)
 
     def _stop(self, running: Collection[Any]) -> None:
         for task in (task for job in running for task in job.running):
             self._ray.cancel(task)
 
 
-def _meeting_here() -> dict[str, str]:
-    """Returns the variables by which the processes of a point find each other."""
+def _rendezvous_variables() -> dict[str, str]:
     from lightning_fabric.plugins.environments.lightning import find_free_network_port
     from ray.util import get_node_ip_address
 
@@ -460,7 +456,7 @@ class SlurmEngine(Engine):
         with self._executor.batch():  # as one array of SLURM
             return [self._executor.submit(job) for job in jobs]
 
-    def _ended(self, running: Collection[Any]) -> Collection[Any]:
+    def _wait_for_ended(self, running: Collection[Any]) -> Collection[Any]:
         ended = [job for job in running if job.done()]
         if not ended:
             time.sleep(_SECONDS_BETWEEN_CHECKS)
@@ -472,7 +468,7 @@ class SlurmEngine(Engine):
             info = job.get_info()
             place, state = info.get("NodeList", "this machine"), info.get("State") or info.get("jobState")
             raise _Lost(f"its job {job.job_id} on {place} ended without results ({state}), see {job.paths.stderr}")
-        return _of_nodes(job.results())
+        return _results_of_nodes(job.results())
 
     def _stop(self, running: Collection[Any]) -> None:
         for job in running:

@@ -28,7 +28,7 @@ from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names, streamed_splits
-from archlang.train.data import Data
+from archlang.train.data import DeviceSplit
 from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import reading, schemas
@@ -350,8 +350,8 @@ def evaluate_run(
     ):
         measured = {
             name: add_written(
-                evaluate(module, Data(split, run.device), split, name, task, settings=settings), module, split, task,
-                run.device, written,
+                evaluate(module, DeviceSplit(split, run.device), split, name, task, settings=settings),
+                module, split, task, run.device, written,
             ).result()
             for name, split in loaded.items()
             if len(split)

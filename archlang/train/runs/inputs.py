@@ -16,7 +16,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
-from archlang.tasks.kit.split import Form, Ragged, Split
+from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import (
     DecodableTask,
     Kind,
@@ -215,14 +215,14 @@ class InputFormat(FileModel):
             group_names=group_names(task),
             points_at=points_at,
             points_from=points_from,
-            written=target_of(module.program.graph) if example.form is Form.POSITIONS else None,
+            written=target_of(module.program.graph) if example.form is TargetForm.POSITIONS else None,
             begin=task.begin if decodable else None,  # type: ignore[attr-defined]  # as `isinstance` has shown
             end=task.end if decodable else None,  # type: ignore[attr-defined]
             limit=2 * longest,
         )
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TargetForm:
         return self.kind.form
 
     @cached_property
@@ -263,7 +263,7 @@ class InputFormat(FileModel):
             inputs: For each item a text, its token ids, or a value for each field: in order, or by name.
             places: What errors call each input; an empty text for a single one.
             takes_length: Whether the caller's user can give a length in place of a missing answer."""
-        if self.form is Form.SPANS:
+        if self.form is TargetForm.SPANS:
             raise mistakes.spans_cannot_be_typed()
         rows: list[dict[str, np.ndarray]] = []
         for item, place in zip(inputs, places, strict=True):
@@ -274,11 +274,11 @@ class InputFormat(FileModel):
                 if rows[-1].keys() != rows[0].keys():
                     raise mistakes.some_with_answers(self.fields[-1].name)
         fields = {name: Ragged.of_rows([row[name] for row in rows]) for name in rows[0]}
-        if self.form is Form.CLASSES:
+        if self.form is TargetForm.CLASSES:
             return Split(fields, np.full(len(rows), -1))
         answered = fields[self.points_from] if self.points_from else list(fields.values())[-1]
         count = int(answered.offsets[-1])
-        unknown = np.full((count, 1), np.nan, np.float32) if self.form is Form.NUMBERS else np.full(count, -1)
+        unknown = np.full((count, 1), np.nan, np.float32) if self.form is TargetForm.NUMBERS else np.full(count, -1)
         targets = Ragged(unknown, answered.offsets)
         return Split(fields, targets, points_at=self.points_at)
 

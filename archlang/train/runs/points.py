@@ -100,13 +100,24 @@ class PointResult:
             yield results.get(point.folder) or replace(self, point=point, warnings=(), other_seeds=())
 
 
-def folder_name(plan: Plan, precision: str) -> str:
+def folder_name(plan: Plan, precision: str, *, absolute: bool = False) -> str:
     """Returns the name of a run's folder: equal for equal runs, different for different ones. What papers claim about a
-    run does not change it."""
+    run does not change it, nor where the program and its files are, unless paths are `absolute`, as they once were."""
     run = RunRecord.of(plan, precision).downgraded().model_copy(update={"claims": ()})
-    description = json.dumps(json_value(run), sort_keys=True)
+    start = "" if absolute else os.path.realpath(os.path.dirname(plan.source.path))
+    description = json.dumps(_without_start(json_value(run), start), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
+
+
+def _without_start(value: Any, start: str) -> Any:  # Any: JSON
+    """Returns JSON whose paths below a folder are relative to it."""
+    if isinstance(value, dict):
+        return {key: _without_start(item, start) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_start(item, start) for item in value]
+    is_below = isinstance(value, str) and start and value.startswith(start + os.sep)
+    return value[len(start) + 1 :].replace(os.sep, "/") if is_below else value
 
 
 def require_no_file(folder: Path) -> None:
@@ -146,13 +157,12 @@ def run_point(point: Point, stop: Stop | None = None) -> PointResult:
 
 
 def _run_on_devices(point: Point, stop: Stop) -> PointResult:
-    """Runs a point in a process for each of its devices on this machine. If a process dies or has an error, the others
-    are killed: they would wait for it."""
+    """Runs a point in a process for each of its devices on this machine."""
     context = multiprocessing.get_context("spawn")
     multiprocessing.current_process().daemon = False  # a worker of pebble is one, and would have no processes
     stopping, threads = context.Event(), max(torch.get_num_threads() // point.devices, 1)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its processes import torch first
-    environment = point.meeting or _meeting_point(point.nodes)
+    environment = point.meeting or _rendezvous(point.nodes)
     results: dict[int, PointResult] = {}
     processes = []
     receivers: dict[Any, int] = {}  # Any: the ends of pipes have another class on Windows
@@ -182,14 +192,14 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
                     if results[rank].error:
                         return results[rank]
     finally:
+        # After the death or the error of one process, the others would wait for it.
         for process in processes:
             process.kill()
             process.join()
     return results[0]
 
 
-def _meeting_point(nodes: int) -> dict[str, str]:
-    """Returns the variables by which the processes of a point find each other, and the number of this machine."""
+def _rendezvous(nodes: int) -> dict[str, str]:
     if nodes == 1:
         from lightning_fabric.plugins.environments.lightning import find_free_network_port
 
@@ -204,8 +214,8 @@ def _run_rank(
     rank: int, point: Point, environment: Mapping[str, str], threads: int, stopping: Event, sender: Connection
 ) -> None:
     """Runs a point as one of its processes, as `torchrun` starts them; `rank` counts those of this machine. It stops
-    when its parent says so or has ended: signals of a cluster reach the parent, too."""
-    for number in SIGNALS:
+    when its parent says so or has ended."""
+    for number in SIGNALS:  # of a cluster, which reach the parent, too
         signal.signal(number, signal.SIG_IGN)
     ranks = {
         "RANK": int(environment["GROUP_RANK"]) * point.devices + rank, "WORLD_SIZE": point.nodes * point.devices,

@@ -18,9 +18,9 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.decode import greedy
 from archlang.backend.decode.greedy import Decoded
 from archlang.backend.decode.sampling import Choose, Sampling
-from archlang.tasks.kit.split import Form, Ragged, Split
+from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import Kind, class_text, row_text
-from archlang.train.data import Batch, Data
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.devices import explaining_out_of_memory, fixed_randomness
 from archlang.train.loss import forward, predict, span_logits
 from archlang.train.runs import mistakes
@@ -56,7 +56,7 @@ def answers_of(
         fields: The text of each position of each input field."""
     predictions, targets = predict(logits, batch)[0], batch.targets[0]
     match batch.form:
-        case Form.SPANS:
+        case TargetForm.SPANS:
             probabilities = span_logits(logits, batch).softmax(1)[0]
             return [
                 Answer(end, str(position), float(probabilities[position, column]), _target(target, str(target)))
@@ -64,7 +64,7 @@ def answers_of(
                     zip(("begins at", "ends at"), predictions.tolist(), targets.tolist(), strict=True)
                 )
             ]
-        case Form.CLASSES:
+        case TargetForm.CLASSES:
             predicted, target = int(predictions), int(targets)
             probability = float(logits.float().softmax(-1)[0, predicted])
             names = input_format.class_names
@@ -79,7 +79,7 @@ def answers_of(
 
     def text_of(value: int) -> str:
         """Returns a position that is pointed at with its text, or a token."""
-        if batch.form is Form.POINTERS:
+        if batch.form is TargetForm.POINTERS:
             return f"{value} {fields[input_format.points_at][value]}"
         # Only a tagging task knows the meaning of its tags.
         return word_of(input_format.class_names if input_format.kind is Kind.TAGGING else input_format.words, value)
@@ -88,10 +88,10 @@ def answers_of(
         place = f"{position} {texts[position]}" if position < len(texts) else str(position)
         at, predicted, target = logits[0, position].float(), predictions[position], targets[position]
         match batch.form:
-            case Form.NUMBERS:
+            case TargetForm.NUMBERS:
                 target_text = None if target.isnan().any() else row_text(target.tolist())
                 return Answer(place, row_text(predicted.tolist()), None, target_text)
-            case Form.SETS:
+            case TargetForm.SETS:
                 # The probability is that of the least certain member.
                 certainties = torch.where(predicted, at.sigmoid(), 1 - at.sigmoid())
                 target_text = None if int(target.flatten()[0]) < 0 else members(target)
@@ -192,7 +192,7 @@ def predict_inputs(
         return []
     module.eval()
     split = inputs if isinstance(inputs, Split) else input_format.split(inputs, places, length, takes_length=True)
-    reader = _Reader(module, input_format, split, device, length, sampling, first, stop)
+    reader = _ItemReader(module, input_format, split, device, length, sampling, first, stop)
     if sampling is not None and not reader.writes:
         would_continue = length is None and input_format.written is not None and len(input_format.fields) == 1
         or_else = ", or give the number of tokens to write, `length=N` (`--length N` in the shell)"
@@ -253,7 +253,7 @@ def likelihoods(
     split = input_format.split([row[:-1] for row in rows], [""] * len(rows))
     marks = [np.arange(1, len(row)) >= first for row, first in zip(rows, known, strict=True)]
     targets, scored = Ragged.of_rows([row[1:] for row in rows]), Ragged.of_rows(marks)
-    data = Data(replace(split, targets=targets, scored=scored), device)
+    data = DeviceSplit(replace(split, targets=targets, scored=scored), device)
     results: dict[int, Likelihood] = {}
     module.eval()
     with torch.no_grad(), fixed_randomness(device), explaining_out_of_memory(device, batch):
@@ -306,7 +306,7 @@ def stream(
     yield input_format.answer.join(written)[shown:]
 
 
-def _read(reader: _Reader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
+def _read(reader: _ItemReader, items: np.ndarray, places: Sequence[str]) -> list[Prediction]:
     """Returns the predictions of a batch. If the model refuses it, the error names the first item that it refuses
     alone."""
     try:
@@ -357,7 +357,7 @@ def complete(
 
 
 @dataclass
-class _Reader:
+class _ItemReader:
     """Reads the items of a split. The model decodes the field that it writes, if the items are without it or are
     samples of the task."""
 
@@ -384,7 +384,7 @@ class _Reader:
         if self._decodes:
             sources = {field: ragged for field, ragged in split.inputs.items() if field != name}
             split = replace(split, inputs=sources)
-        self._data = Data(split, device)
+        self._data = DeviceSplit(split, device)
 
     @property
     def writes(self) -> bool:
@@ -408,7 +408,7 @@ class _Reader:
         if self._decodes:
             completed, decoded = complete(self._module, self._format, batch, self._length, choose)
             steps = self._steps(completed)
-            return [self._written(batch, decoded, row, steps[row]) for row in range(len(items))]
+            return [self._written_prediction(batch, decoded, row, steps[row]) for row in range(len(items))]
         logits = forward(self._module, batch)
         depths = self._depths(len(items))
         return [self._answered(batch, logits, row, depths[row]) for row in range(len(items))]
@@ -434,20 +434,20 @@ class _Reader:
         given_targets = [target for target in targets if target is not None]
         target = self._answer_text(given_targets, texts) if len(given_targets) == len(targets) else None
         probabilities = [part.probability for part in parts if part.probability is not None]
-        probability = None if self._format.form is Form.NUMBERS else math.prod(probabilities)
+        probability = None if self._format.form is TargetForm.NUMBERS else math.prod(probabilities)
         return Prediction(self._spelled(texts), self._answer_text(predicted, texts), probability, parts, steps, target)
 
     def _answer_text(self, predicted: Sequence[str], texts: Mapping[str, Sequence[str]]) -> str:
-        if self._format.form is Form.SPANS:
+        if self._format.form is TargetForm.SPANS:
             first, last = map(int, predicted)
             return " ".join(next(iter(texts.values()))[first : last + 1])
-        if self._format.form is Form.POINTERS:
+        if self._format.form is TargetForm.POINTERS:
             return " ".join(text.partition(" ")[2] for text in predicted)
         if self._format.kind is Kind.LANGUAGE_MODEL or self._format.kind is Kind.SEQ2SEQ:
             return self._format.answer.join(predicted)
         return " ".join(predicted)
 
-    def _written(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
+    def _written_prediction(self, batch: Batch, decoded: Decoded, row: int, steps: float | None) -> Prediction:
         words, end = self._format.words, self._format.end
         length = int(decoded.lengths[row])
         probabilities = decoded.logits[row].float().softmax(-1)
@@ -488,7 +488,7 @@ class _Reader:
         steps = self._steps(
             replace(batch, fields={name: read}, lengths={name: torch.full((len(read),), read.shape[1])})
         )
-        predictions = [self._written(batch, decoded, row, steps[row]) for row in range(len(prompt))]
+        predictions = [self._written_prediction(batch, decoded, row, steps[row]) for row in range(len(prompt))]
         return [replace(prediction, target=None) for prediction in predictions]
 
     def _spelled(self, texts: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -137,7 +137,8 @@ class TableRuns:
         require_no_file(self.folder)
 
     def run_folder(self, plan: Plan) -> Path:
-        return self.folder / folder_name(plan, self.precision)
+        earlier = self.folder / folder_name(plan, self.precision, absolute=True)
+        return earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
 
     def points(self, deadline: float | None = None, save: Interval = SAVED_EVERY) -> tuple[Point, ...]:
         """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.
@@ -176,7 +177,7 @@ class TableRuns:
 
 def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | bool]) -> CellResult:
     if cell.options:
-        return _best([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+        return _best_option([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
     return _cell_result(cell, cell.plans, results)
 
 
@@ -213,8 +214,7 @@ def _cell_result(
     return CellResult(cell, values, tuple(missing), damaged, has_no_group, option, is_running=is_running)
 
 
-def _best(options: Sequence[CellResult]) -> CellResult:
-    """Returns the option with the best mean over its finite values; without any, an option without a title."""
+def _best_option(options: Sequence[CellResult]) -> CellResult:
     metric = options[0].cell.column.metric.partition(".")[2]
 
     def rank_of_mean(option: CellResult) -> float:

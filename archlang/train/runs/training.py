@@ -27,7 +27,7 @@ from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import load_tracker, open_trackers
 from archlang.train.record.mistakes import RunWarning
-from archlang.train.record.run_folder import Record, recorded_threads
+from archlang.train.record.run_folder import RunFolder, recorded_threads
 from archlang.train.refusals import describe_steps, is_capturable, is_elementwise, uses_every_weight, why_eager
 from archlang.train.runs import mistakes
 from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
@@ -75,12 +75,12 @@ def train(
     place = require_device(plan, device, precision, devices, nodes, shard=shard, remat=bool(remat))
     leaves_weights_out = not uses_every_weight(plan.graph)
     fabric = make_fabric(place, precision, devices, nodes, sharded=shard, leaves_weights_out=leaves_weights_out)
-    record = Record(folder)
+    record = RunFolder(folder)
     resumes = check_files(plan, folder, precision, track)
     if devices * nodes > 1:
         fabric.launch()
         # The name may hold the time at which each process was started.
-        record = Record(Path(fabric.broadcast(str(folder))))
+        record = RunFolder(Path(fabric.broadcast(str(folder))))
     stop = stop or Stop()
     with (
         closing(record),
@@ -145,7 +145,7 @@ def check_files(plan: Plan, folder: Path, precision: str, track: Sequence[str] =
         MachineError: the package of a tracker is not installed.
         PluginError: the function of a tracker cannot be loaded.
         RunError: the folder holds something else, or there are no such trackers or weights to begin with."""
-    resumes = Record(folder).check(plan, precision)
+    resumes = RunFolder(folder).check(plan, precision)
     Start(Settings(plan.train.statics), folder).check()
     for name in track:
         load_tracker(name, plan)
@@ -218,8 +218,8 @@ def require_memory(
 
 @contextmanager
 def _threads_of(folder: Path) -> Iterator[None]:
-    """Computes with as many threads as the run of a folder had, if there are as many cores: more threads add in another
-    order. A table gives its workers fewer threads than a single run."""
+    """Computes with as many threads as the run of a folder had, if there are as many cores."""
+    # Other numbers of threads add in another order, and a table gives its workers fewer than a single run has.
     before, recorded = torch.get_num_threads(), recorded_threads(folder)
     if recorded is not None and 1 <= recorded <= (os.cpu_count() or 1):
         torch.set_num_threads(recorded)
@@ -277,7 +277,7 @@ def _train_stacked(
     runs: dict[int, Trainer] = {}
     with ExitStack() as records, explaining_out_of_memory(fabric.device, settings.batch), stop.listening():
         for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
-            record = Record(folder)
+            record = RunFolder(folder)
             records.callback(record.close)
             record.steps = steps
             try:

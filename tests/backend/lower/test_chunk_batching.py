@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import scans
-from archlang.backend.runtime.loops import Halting, Repeat, Stack
+from archlang.backend.runtime.loops import HaltingLoop, RepeatLoop, StackLoop
 from archlang.backend.runtime.recording import recording
-from archlang.backend.runtime.scans import Scan
+from archlang.backend.runtime.scans import ScanLoop
 from tests.closeness import close
 from tests.conftest import Compiled
 
@@ -36,17 +36,17 @@ def program(body: str, chunks: str = "chunks[size = 3]") -> str:
     return f"{text}{fixed} y = scan c in {chunks}(h){carry} {{\n {body} }}\n return linear[classes](y)\n}}"
 
 
-def loops(module: Architecture) -> list[Repeat | Stack | Halting | Scan]:
+def loops(module: Architecture) -> list[RepeatLoop | StackLoop | HaltingLoop | ScanLoop]:
     return [
         value
         for part in module.modules()
         for value in vars(part).values()
-        if isinstance(value, Repeat | Stack | Halting | Scan)
+        if isinstance(value, RepeatLoop | StackLoop | HaltingLoop | ScanLoop)
     ]
 
 
-def scan(module: Architecture) -> Scan:
-    (chunk_scan,) = (loop for loop in loops(module) if isinstance(loop, Scan))
+def scan(module: Architecture) -> ScanLoop:
+    (chunk_scan,) = (loop for loop in loops(module) if isinstance(loop, ScanLoop))
     return chunk_scan
 
 

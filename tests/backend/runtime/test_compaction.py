@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend import Architecture, halting_loops
-from archlang.backend.runtime.loops import Compaction, Halting
+from archlang.backend.runtime.loops import Compaction, HaltingLoop
 from archlang.blocks.halting import _Halt
 from tests.conftest import Compiled
 
@@ -33,7 +33,7 @@ def spread_out(module: Architecture) -> None:
             nn.init.normal_(part.output.weight, std=2.0)
 
 
-def rows_of_steps(loop: Halting) -> list[int]:
+def rows_of_steps(loop: HaltingLoop) -> list[int]:
     """Returns a list to which each step of a loop adds the number of rows that it computes."""
     rows, body = list[int](), loop.body
 

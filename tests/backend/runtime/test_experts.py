@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from archlang.backend.runtime.experts import Experts
+from archlang.backend.runtime.experts import ExpertLoop
 from archlang.export.formats import trace
 from archlang.export.plain.file import plain_module, plain_text
 from tests.conftest import Compiled
@@ -27,8 +27,8 @@ model m[e = 4](x: tokens[n]) -> logits[n, vocab] {
 """
 
 
-def loops(module: nn.Module) -> list[Experts]:
-    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, Experts)]
+def loops(module: nn.Module) -> list[ExpertLoop]:
+    return [value for part in module.modules() for value in vars(part).values() if isinstance(value, ExpertLoop)]
 
 
 def test_each_expert_computes_only_the_positions_that_choose_it(compiled: Compiled) -> None:

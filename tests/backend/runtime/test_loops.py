@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from archlang.backend import halting_loops
-from archlang.backend.runtime.halting import Tally
+from archlang.backend.runtime.halting import HaltingState
 from archlang.tasks.kit.split import Ragged, Split
-from archlang.train.data import Data
+from archlang.train.data import DeviceSplit
 from archlang.train.loss import training_loss
 from archlang.train.record.mistakes import RunError
 from tests.conftest import Compiled
@@ -32,15 +32,17 @@ def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(
     (loop,) = halting_loops(module)
     advance = loop.block.advance
 
-    def without_probabilities(*inputs: Any) -> Tally:  # Any: as of `advance`
+    def without_probabilities(*inputs: Any) -> HaltingState:  # Any: as of `advance`
         tally = advance(*inputs)
-        return Tally(**{part.name: getattr(tally, part.name) for part in fields(Tally)} | {"remaining": None})
+        return HaltingState(
+            **{part.name: getattr(tally, part.name) for part in fields(HaltingState)} | {"remaining": None}
+        )
 
     monkeypatch.setattr(loop.block, "advance", without_probabilities)
     split = Split({"x": Ragged.of([[2, 1]])}, Ragged.of([[0, 0]]))
     settings = settings_with(supervise="every")
     with pytest.raises(RunError, match="`act` has no probabilities of halting"):
-        training_loss(module, Data(split, torch.device("cpu")).batch(np.array([0])), module, settings)
+        training_loss(module, DeviceSplit(split, torch.device("cpu")).batch(np.array([0])), module, settings)
 
 
 def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -> None:
@@ -49,7 +51,7 @@ def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -
     output = loop.block.get_submodule("output")
     torch.nn.init.zeros_(output.get_parameter("weight"))
     torch.nn.init.constant_(output.get_parameter("bias"), -0.5)  # probability 0.38: the second step halts
-    tallies: list[Tally] = []
+    tallies: list[HaltingState] = []
     loop.watch = tallies.append
     module(torch.tensor([[2, 9], [1, 9]]))
     assert [tally.accepted.tolist() for tally in tallies] == [[True, True], [False, False]]

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
+from random import Random
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.plan.check import check_text
 from tests.closeness import same_gradients
 from tests.conftest import Compiled
 from tests.test_architectures_page import PAGE
@@ -51,10 +54,20 @@ def abacus(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def normed(block: nn.Module, name: str, row: Tensor) -> Tensor:
+    norm: Any = block.get_submodule(name)  # Any: mypy knows no attributes of modules
+    root: Tensor = (row.square().mean() + norm.epsilon).sqrt()
+    return weight(norm, "weight") * row / root
+
+
+def one_hot(token: int) -> Tensor:
+    return torch.eye(13)[token, :D]
+
+
 def hyper_connection(block: nn.Module, x: Tensor) -> Tensor:
-    rows, norm = [], block.get_submodule("rms_norm")
+    rows = []
     for row in x:
-        u = weight(norm, "weight") * row / (row.square().mean() + norm.epsilon).sqrt()
+        u = normed(block, "rms_norm", row)
         pre, post, mixing = (
             weight(block, f"{name}.weight") @ u + weight(block, f"{name}.bias") for name in ("pre", "post", "mixing")
         )
@@ -80,21 +93,144 @@ def delta_product(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def layer_norm(block: nn.Module, x: Tensor) -> Tensor:
+    norm = block.get_submodule("post")
+    centred = x - x.mean()
+    return centred / (centred.square().mean() + 1e-5).sqrt() * weight(norm, "weight") + weight(norm, "bias")
+
+
+def gelu(x: Tensor) -> Tensor:
+    return x * (1 + torch.erf(x / 2**0.5)) / 2
+
+
+def silu(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+def ttt_mlp(block: nn.Module, x: Tensor) -> Tensor:
+    w1, w2 = (factor * weight(block, f"{name}.weight") for factor, name in ((0.02, "learned"), (0.02, "learned_2")))
+    rows = []
+
+    def network(v: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
+        return v + layer_norm(block, gelu(v @ w1) @ w2)
+
+    for row in x:
+        q, k, v = (weight(block, f"{name}.weight") @ row for name in ("query", "key", "value"))
+        loss = (network(k, w1, w2) - v).square().sum()
+        g1, g2 = torch.autograd.grad(loss, (w1, w2), create_graph=True)
+        step = 0.1 * torch.sigmoid(weight(block, "strength.weight") @ row + weight(block, "strength.bias"))
+        w1, w2 = w1 - step * g1, w2 - step * g2
+        rows.append(network(q, w1, w2))
+    return torch.stack(rows)
+
+
+def titans_mlp(block: nn.Module, x: Tensor) -> Tensor:
+    """With the gradients of the memory by hand."""
+    w1, w2 = (0.1 * weight(block, f"{name}.weight") for name in ("learned", "learned_2"))
+    s1, s2, rows = torch.zeros_like(w1), torch.zeros_like(w2), []
+    for row in x:
+        q, k, v = (silu(weight(block, f"{name}.weight") @ row) for name in ("query", "key", "value"))
+        q, k = q / q.square().sum().sqrt(), k / k.square().sum().sqrt()
+        rates = torch.sigmoid(weight(block, "rates.weight") @ row + weight(block, "rates.bias"))
+        forgetting, momentum, step = rates
+        a = k @ w1
+        error = silu(a) @ w2 - v
+        slope = torch.sigmoid(a) * (1 + a * (1 - torch.sigmoid(a)))
+        g1, g2 = torch.outer(k, 2 * (w2 @ error) * slope), torch.outer(silu(a), 2 * error)
+        s1, s2 = momentum * s1 - step * g1, momentum * s2 - step * g2
+        w1, w2 = (1 - forgetting) * w1 + s1, (1 - forgetting) * w2 + s2
+        rows.append(silu(q @ w1) @ w2)
+    return torch.stack(rows)
+
+
+def energy_based(block: nn.Module, x: Tensor) -> Tensor:
+    q, k, v, out = (weight(block, f"attend.{name}.weight") for name in ("query", "key", "value", "output"))
+    hidden, bias, energy = (weight(block, name) for name in ("hidden.weight", "hidden.bias", "energy.weight"))
+    rows = []
+    for i in range(N):
+        context, y = x[: i + 1], torch.zeros(D, requires_grad=True)
+        for _ in range(3):
+            powers = ((context @ k.T) @ (q @ y) / D**0.5).exp()
+            u = y + out @ ((powers / powers.sum()) @ (context @ v.T))
+            (slope,) = torch.autograd.grad((energy @ silu(hidden @ u + bias)).sum(), y, create_graph=True)
+            y = y - 0.5 * slope
+        rows.append(y)
+    return torch.stack(rows)
+
+
+def hashed(token: int, seed: int) -> int:
+    draw, prime = Random(seed), 2**31 - 1
+    high, low, constant = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
+    return (high * (token // prime) + low * (token % prime) + constant) % prime % 11
+
+
+def engram(block: nn.Module, x: Tensor) -> Tensor:
+    """Source: Cheng et al., "Conditional memory via scalable lookup", arXiv 2601.07372, equations 1 to 5."""
+    tokens, values = x.tolist(), []
+    for i, token in enumerate(tokens):
+        before, second = (tokens[i - by] if i >= by else 13 for by in (1, 2))
+        bigram = before * 13 + token
+        ngrams = (bigram, second * 14 * 13 + bigram)
+        tables = [weight(block, f"embed{suffix}.weight") for suffix in ("", "_2", "_3", "_4")]
+        ids = [hashed(ngram, seed) for ngram in ngrams for seed in (0, 1)]
+        e = torch.cat([table[z] for table, z in zip(tables, ids, strict=True)])
+        q = normed(block, "query_norm", one_hot(token))
+        k = normed(block, "key_norm", weight(block, "key.weight") @ e)
+        values.append(torch.sigmoid(0.25 * (q * k).sum()) * (weight(block, "value.weight") @ e))
+    rows, kernel, bias = [], weight(block, "filter.weight"), weight(block, "filter.bias")
+    for i, token in enumerate(tokens):
+        y = bias
+        for tap in range(4):
+            place = i - 3 * (3 - tap)
+            if place >= 0:
+                y = y + kernel[..., tap].flatten() * normed(block, "value_norm", values[place])
+        rows.append(one_hot(token) + values[i] + y * torch.sigmoid(y))
+    return torch.stack(rows)
+
+
 PAGES: dict[str, tuple[str, Slow]] = {
+    "ttt_mlp": ("ttt_mlp[inner = 9](x)", ttt_mlp),
+    "titans_mlp": ("titans_mlp[inner = 9](x)", titans_mlp),
+    "energy_based": ("energy_based[inner = 9](x)", energy_based),
     "path_attention": ("path_attention(x)", path_attention),
     "abacus": ("abacus[d, most = 9](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
+    "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
 }
+
+
+def page_of(name: str) -> str:
+    (text,) = (text for text in fences(PAGE, "arch") if f"block {name}[" in text)
+    (page,) = (part for part in re.split(r"\n(?=block )", text) if part.startswith(f"block {name}["))
+    return page
+
+
+@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based"])
+def test_a_page_with_gradients_is_causal_and_learns(name: str, compiled: Compiled) -> None:
+    model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
+    text = f"{page_of(name)}\n{model}"
+    recipe = "recipe r {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n"
+    assert not [mistake for mistake in check_text(text + recipe) if mistake.is_error]
+    torch.manual_seed(1)
+    module, tokens = compiled(text, vocab=5), torch.randint(5, (4, N + 1))
+    optimizer, losses = torch.optim.AdamW(module.parameters(), lr=0.02), []
+    for _ in range(20):
+        loss = nn.functional.cross_entropy(module(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        assert all(parameter.grad is not None for parameter in module.parameters())
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.9 * losses[0]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compiled: Compiled) -> None:
     call, slow = PAGES[name]
-    (text,) = (text for text in fences(PAGE, "arch") if f"block {name}[" in text)
-    (page,) = (part for part in re.split(r"\n(?=block )", text) if part.startswith(f"block {name}["))
+    page = page_of(name)
     assert len(page.splitlines()) <= 30
-    takes_tokens = name == "abacus"
+    takes_tokens = name in ("abacus", "engram")
     field = "tokens[n]" if takes_tokens else f"seq[n, {D}]"
     text = f"{page}\nmodel m[d = {D}](x: {field}) -> logits[n, {D}] {{ return {call} }}\n"
     module = compiled(text, **({"vocab": 13} if takes_tokens else {})).double()

@@ -38,18 +38,25 @@ def recipe_model(file: Path, recipe: str | None = None) -> Architecture:
     return build(compile_named(file, None, recipe, {}))
 
 
+# A model of each kind of step, of memory and of input; all models run with `-m slow`.
+IN_SUITE = (
+    "ndr", "absrel_gated", "adaptive_geometric", "bidirectional", "gated_universal_latent_bottleneck", "siamese",
+    "panm_bigru", "panm_seq2seq",
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, float]]]:
     folder = tmp_path_factory.mktemp("plain")
-    for name in SHIPPED:
+    for name in IN_SUITE:
         write(shipped_model(name), name, folder)
     (folder / "selecting.arch").write_text(SELECTING)
     write(load(folder / "selecting.arch", vocab=5, classes=3), "selecting", folder)
-    return folder, differences(folder, [*SHIPPED, "selecting"])
+    return folder, differences(folder, [*IN_SUITE, "selecting"])
 
 
 @pytest.mark.parametrize(
-    ("name", "order"), [("selecting", "first"), *((name, order) for name in SHIPPED for order in ("first", "second"))]
+    ("name", "order"), [("selecting", "first"), *((name, order) for name in IN_SUITE for order in ("first", "second"))]
 )
 def test_a_plain_file_gives_the_numbers_and_the_second_derivatives_of_the_module(
     name: str, order: str, exported: tuple[Path, dict[str, dict[str, float]]]
@@ -74,6 +81,14 @@ def test_a_plain_file_has_no_infrastructure(exported: tuple[Path, dict[str, dict
             "BlockCache",
         ):
             assert word not in text, f"{file.name}: {word}"
+
+
+@pytest.mark.slow
+def test_every_model_of_the_library_has_a_plain_file(tmp_path: Path) -> None:
+    for name in SHIPPED:
+        write(shipped_model(name), name, tmp_path)
+    assert all(max(values.values()) <= TOLERANCE for values in differences(tmp_path, [*SHIPPED]).values())
+    assert lint(tmp_path) == ""
 
 
 @pytest.mark.slow

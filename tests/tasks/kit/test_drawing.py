@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archlang.tasks.kit.drawing import (
+    Drawing,
     Fingerprints,
     RandomStream,
-    Search,
     Seen,
     _logarithm,
     combine,
@@ -122,7 +122,7 @@ def test_too_few_distinct_items_are_reported_with_their_number() -> None:
 
 
 def test_a_search_ends_when_a_window_brings_few_items() -> None:
-    search = Search("test", "size", 600, "more values", window=3)
+    search = Drawing("test", "size", 600, "more values", window=3)
     for found in (0, 0, 2, 1, 0):
         search.take(found)
     with pytest.raises(TaskError, match="size = 600 is more than test can draw: it stopped at 3 distinct items"):

@@ -130,14 +130,14 @@ def test_items_equal_those_of_texts_that_are_held_as_lists_of_words(files: dict[
 def read_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of the lines that have been read."""
     read: list[str] = []
-    lines = user_files._lines
+    lines = user_files._numbered_lines
 
     def counted(task: str, path: str, ending: str) -> Iterator[tuple[int, str]]:
         for line in lines(task, path, ending):
             read.append(path)
             yield line
 
-    monkeypatch.setattr(user_files, "_lines", counted)
+    monkeypatch.setattr(user_files, "_numbered_lines", counted)
     return read
 
 

@@ -10,8 +10,8 @@ from archlang.tasks.kit.listops_trees import (
     MED,
     MIN,
     SM,
+    Branching,
     Forest,
-    Growth,
     LengthTable,
     Level,
     evaluate,
@@ -22,7 +22,7 @@ from archlang.tasks.kit.listops_trees import (
 )
 from archlang.tasks.kit.split import Integers
 
-GROWTH = Growth(probability=0.3, height=5, arguments=5, limit=50, cost=3)
+GROWTH = Branching(probability=0.3, height=5, arguments=5, limit=50, cost=3)
 
 
 def read(tokens: list[int], start: int = 0) -> tuple[int, int, int, int, int]:
@@ -68,7 +68,7 @@ def finished(forest: Forest) -> Forest:
 
 @pytest.mark.parametrize("arguments", [3, 5, 15])
 def test_drawn_trees_agree_with_a_slow_parser(arguments: int) -> None:
-    growth = Growth(probability=0.3, height=4, arguments=arguments, limit=200)
+    growth = Branching(probability=0.3, height=4, arguments=arguments, limit=200)
     forest = grow(RandomStream("grown", arguments), 3000, growth)
     check(forest.select(forest.sizes <= 200), cost=2)
 
@@ -83,11 +83,11 @@ def test_grafted_trees_agree_with_a_slow_parser_and_are_one_higher() -> None:
 
 
 def test_the_old_tree_is_never_the_last_argument() -> None:
-    old = grow(RandomStream("digits"), 2000, Growth(probability=0.0, height=0, arguments=5, limit=9))
+    old = grow(RandomStream("digits"), 2000, Branching(probability=0.0, height=0, arguments=5, limit=9))
     (digits,) = old.levels
     sevens = Level(digits.tree, np.full(2000, 7, dtype=np.uint8), digits.arguments)
     marked = Forest((sevens,), old.sizes, old.heights)
-    new = write(graft(RandomStream("places"), marked, Growth(probability=0.0, height=1, arguments=5, limit=9)))
+    new = write(graft(RandomStream("places"), marked, Branching(probability=0.0, height=1, arguments=5, limit=9)))
     rows = [new[index].tolist() for index in range(2000)]
     assert {len(row) - 2 for row in rows} == {3, 4, 5}
     for count in (3, 4, 5):
@@ -98,7 +98,7 @@ def test_the_old_tree_is_never_the_last_argument() -> None:
 
 
 def test_operators_have_the_given_probability() -> None:
-    forest = grow(RandomStream("shares"), 100_000, Growth(probability=0.25, height=1, arguments=5, limit=99))
+    forest = grow(RandomStream("shares"), 100_000, Branching(probability=0.25, height=1, arguments=5, limit=99))
     root, leaves = forest.levels
     operators = root.arguments > 0
     assert abs(operators.mean() - 0.25) < 0.01
@@ -108,7 +108,7 @@ def test_operators_have_the_given_probability() -> None:
 
 
 def test_a_tree_over_the_limit_is_unfinished_and_marked() -> None:
-    growth = Growth(probability=0.9, height=12, arguments=5, limit=60)
+    growth = Branching(probability=0.9, height=12, arguments=5, limit=60)
     forest = grow(RandomStream("large"), 2000, growth)
     assert max(len(level.tree) for level in forest.levels) < 2000 * 61
     assert 0 < (forest.sizes > 60).mean() < 1
@@ -119,7 +119,7 @@ def test_an_empty_forest_is_empty() -> None:
     assert len(write(none)) == len(evaluate(none)[0]) == len(graft(RandomStream("none"), none, GROWTH)) == 0
 
 
-SHORT = Growth(probability=0.25, height=4, arguments=4, limit=30)
+SHORT = Branching(probability=0.25, height=4, arguments=4, limit=30)
 TABLE = LengthTable.of(SHORT)
 
 
@@ -152,7 +152,7 @@ def test_they_have_the_distribution_of_rejection_sampling() -> None:
 
 
 def test_the_probabilities_of_the_table_sum_to_one() -> None:
-    table = LengthTable.of(Growth(probability=0.25, height=2, arguments=3, limit=40))
+    table = LengthTable.of(Branching(probability=0.25, height=2, arguments=3, limit=40))
     assert np.isclose(table.powers[2][1].sum(), 1)
     assert np.isclose(table.powers[0][3][3], 1)
     # An operator over two digits, or over three.

@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_error_for_a_missing_file_names_the_command(folder: Path) -> None:
-    with pytest.raises(DataError, match="tasks.txt of scan is not at hand: run `archlang data get scan`"):
+    with pytest.raises(DataError, match="tasks.txt of scan is missing: run `archlang data get scan`"):
         Scan(split="length", data="files").generate("train", 0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.split import Form, Ragged, Split, append, digest, enclose, join, join_splits, shift
+from archlang.tasks.kit.split import Ragged, Split, TargetForm, append, digest, enclose, join, join_splits, shift
 from archlang.tasks.kit.task import Kind
 from tests.tasks.every import rows_of as rows
 
@@ -112,8 +112,15 @@ def test_the_form_follows_from_the_targets() -> None:
     numbers = Ragged(np.zeros((3, 4), dtype=np.float32), x.offsets)
     forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans, numbers)]
     forms.append(Split({"x": x}, x, points_at="x").form)
-    assert forms == [Form.CLASSES, Form.POSITIONS, Form.SETS, Form.SPANS, Form.NUMBERS, Form.POINTERS]
-    assert {kind.form for kind in Kind} == set(Form)
+    assert forms == [
+        TargetForm.CLASSES,
+        TargetForm.POSITIONS,
+        TargetForm.SETS,
+        TargetForm.SPANS,
+        TargetForm.NUMBERS,
+        TargetForm.POINTERS,
+    ]
+    assert {kind.form for kind in Kind} == set(TargetForm)
 
 
 def test_a_split_keeps_the_field_that_its_targets_point_at() -> None:

@@ -18,7 +18,7 @@ from archlang.train.record import run_folder
 from archlang.train.record.curves import Curves
 from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.record.reading import read_plan
-from archlang.train.record.run_folder import Record, this_process, with_resumption
+from archlang.train.record.run_folder import RunFolder, this_process, with_resumption
 from archlang.train.record.schemas import DataRecord, EvaluationTiming, StepMetrics, json_value
 from archlang.train.record.summaries import summarize
 from archlang.train.runs import evaluation, training
@@ -45,8 +45,8 @@ def point(program: Path) -> Plan:
     return plan_recipe(program)
 
 
-def begin(folder: Path, plan: Plan, precision: str = "32") -> Record:
-    record = Record(folder)
+def begin(folder: Path, plan: Plan, precision: str = "32") -> RunFolder:
+    record = RunFolder(folder)
     record.begin(plan, precision, DATA, FORMAT, CPU)
     return record
 
@@ -82,7 +82,7 @@ def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> No
     begin(tmp_path / "run", point).close()
     before = contents(tmp_path / "run")
     (tmp_path / "run" / "vocabulary.json").unlink()  # as in a run of an earlier version
-    again = Record(tmp_path / "run")
+    again = RunFolder(tmp_path / "run")
     assert again.begin(point, "32", DATA, FORMAT, CPU)
     again.close()
     assert contents(tmp_path / "run") == before
@@ -91,7 +91,7 @@ def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> No
 def test_a_comment_or_another_recipe_in_the_file_changes_no_run(program: Path, tmp_path: Path) -> None:
     begin(tmp_path / "run", plan_recipe(program)).close()
     program.write_text("# A note.\n" + program.read_text() + "\nblock more(h: seq[n, d]) -> seq[n, d] { return h }\n")
-    assert Record(tmp_path / "run").check(plan_recipe(program), "32")
+    assert RunFolder(tmp_path / "run").check(plan_recipe(program), "32")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_another_precision_or_other_data_are_another_run(point: Plan, tmp_path: 
         begin(tmp_path / "run", point, "bf16")
     changed_data = DataRecord.model_validate({"train": {**DATA_JSON["train"], "items": 4}})
     with pytest.raises(RunError, match="its train split held other items"):
-        Record(tmp_path / "run").begin(point, "32", changed_data, FORMAT, CPU)
+        RunFolder(tmp_path / "run").begin(point, "32", changed_data, FORMAT, CPU)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\x00", '{"recipe": "tiny", "model": "tiny", "seed": 1}'])
@@ -155,14 +155,14 @@ def test_a_folder_that_a_killed_process_left_half_written_is_reused(point: Plan,
 def test_of_a_folder_that_cannot_be_written_completely_only_earlier_files_stay(
     program: Path, point: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Record.write
+    write = RunFolder.write
 
-    def full(self: Record, name: str, text: str) -> None:
+    def full(self: RunFolder, name: str, text: str) -> None:
         if name == "data.json":
             raise RunError("no room", "make some")
         write(self, name, text)
 
-    monkeypatch.setattr(Record, "write", full)
+    monkeypatch.setattr(RunFolder, "write", full)
     with pytest.raises(RunError, match="no room"):
         begin(tmp_path / "runs" / "run", point)
     assert not (tmp_path / "runs").exists()
@@ -250,7 +250,7 @@ def test_a_run_of_a_version_without_facts_resumes(tmp_path: Path, point: Plan) -
         old = re.sub(r" costs \([^()]*(\([^()]*\)[^()]*)*\)", "", file.read_text(encoding="utf-8"))
         assert old != file.read_text(encoding="utf-8")
         file.write_text(old, encoding="utf-8")
-    record = Record(tmp_path / "run")
+    record = RunFolder(tmp_path / "run")
     assert record.begin(point, "32", DATA, FORMAT, CPU)
     record.close()
 
@@ -305,7 +305,7 @@ def using(program: Path, name: str) -> Plan:
 def test_a_used_file_cannot_take_the_place_of_the_record(name: str, program: Path, tmp_path: Path) -> None:
     plan = using(program, name)
     with pytest.raises(RunError, match=f"uses the file `{re.escape(name)}`, whose name the run folder needs"):
-        Record(tmp_path / "run").check(plan, "32")
+        RunFolder(tmp_path / "run").check(plan, "32")
     with pytest.raises(RunError, match="rename the file; nothing was changed"):
         begin(tmp_path / "run", plan)
     assert not (tmp_path / "run").exists()

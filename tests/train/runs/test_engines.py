@@ -26,7 +26,10 @@ from archlang.train.runs.table import TableRuns
 from archlang.train.stop import Stop
 from tests.tiny_run import StopAfter
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests use Unix processes"),
+    pytest.mark.usefixtures("forked_workers"),
+]
 
 
 def installed(name: str) -> pytest.MarkDecorator:
@@ -101,8 +104,9 @@ def test_a_point_whose_process_dies_resumes_as_often_as_it_may(program: Path, po
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_point_of_two_devices_resumes_when_one_of_its_processes_dies(
-    program: Path, points: tuple[Point, ...]
+    program: Path, points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.undo()  # the worker is a child of this process
     plan = plan_recipe(program, sets={"train.steps": "300", "train.every": "100"})
     point = replace(points[0], plan=plan, devices=2)
     rank_killed = []

@@ -85,6 +85,28 @@ def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     assert len(names) == 4
 
 
+def test_a_folder_name_has_no_place_of_the_program_and_its_files(program: Path, tmp_path: Path) -> None:
+    plans = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        moved = tmp_path / folder / "p.arch"
+        words = "model m(x: tokens[n]) -> logits[classes] { return embed[4](x) |> mean |> linear[classes] }"
+        moved.write_text(f'{words} recipe r {{ task file["w.tsv", test = "t/w.tsv"] model m train adamw[steps = 1] }}')
+        plans.append(plan_recipe(moved))
+    first, second = plans
+    assert folder_name(first, "32") == folder_name(second, "32")
+    assert folder_name(first, "32", absolute=True) != folder_name(second, "32", absolute=True)
+    other = plan_recipe(tmp_path / "b" / "p.arch", sets={"task.path": '"/w.tsv"'})
+    assert folder_name(other, "32") != folder_name(second, "32")
+    # A run of an earlier version keeps its folder.
+    table = plan_table(tmp_path / "a" / "p.arch")
+    runs = TableRuns(table, tmp_path / "runs")
+    assert runs.run_folder(first) == tmp_path / "runs" / folder_name(first, "32")
+    earlier = tmp_path / "runs" / folder_name(first, "32", absolute=True)
+    earlier.mkdir(parents=True)
+    assert runs.run_folder(first) == earlier
+
+
 def test_a_corrected_claim_and_a_new_row_keep_the_folders_of_a_table(program: Path) -> None:
     table = """
 table lengths from "a paper" {

@@ -25,7 +25,7 @@ from archlang.train import score, trainer
 from archlang.train.record import checkpoint
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.mistakes import RunError, RunMachineError, RunWarning
-from archlang.train.record.run_folder import Record
+from archlang.train.record.run_folder import RunFolder
 from archlang.train.record.schemas import EvaluationMetrics, json_value
 from archlang.train.runs import evaluation, training
 from archlang.train.runs.training import require_memory
@@ -152,9 +152,9 @@ def assert_killed_equals_uninterrupted(
 
 
 MOMENTS: list[tuple[object, str, int]] = [
-    (Record, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
-    (trainer, "evaluate", 3), (trainer, "evaluate", 6), (Record, "append", 2), (Record, "append", 31),
-    (Record, "sizes", 2), (torch, "save", 1), (torch, "save", 4), (os, "rename", 3), (os, "replace", 9),
+    (RunFolder, "write", 3), (EagerStep, "take", 1), (EagerStep, "take", 15), (trainer, "evaluate", 1),
+    (trainer, "evaluate", 3), (trainer, "evaluate", 6), (RunFolder, "append", 2), (RunFolder, "append", 31),
+    (RunFolder, "sizes", 2), (torch, "save", 1), (torch, "save", 4), (os, "rename", 3), (os, "replace", 9),
     (checkpoint, "_sha256", 5), (evaluation, "measured_claims", 1),
 ]  # fmt: skip
 
