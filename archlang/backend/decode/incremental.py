@@ -69,7 +69,7 @@ class RegionCache:
     fixed: dict[str, Any] = field(default_factory=dict)  # Any: as in Value; for a loop the list of its results
     block_caches: dict[str, BlockCache] = field(default_factory=dict)
     regimes: dict[str, object] = field(default_factory=dict)
-    inner: dict[tuple[str, int], Region] = field(default_factory=dict)
+    inner: dict[tuple[str, int], GrowingRegion] = field(default_factory=dict)
     seen: int = 0
     """the number of positions before this run"""
     total: int = 0
@@ -86,10 +86,10 @@ class RegionCache:
         """Returns the cached positions of an argument and its new ones, and caches them."""
         return self.of(name).append(str(index), data) if growth is Dependence.NEW else data
 
-    def step(self, name: str, index: int, *region: Any) -> Region:
-        """Returns the region of a step of a loop; `region` are the first arguments of `Region`."""
+    def step(self, name: str, index: int, *region: Any) -> GrowingRegion:
+        """Returns the region of a step of a loop; `region` are the first arguments of `GrowingRegion`."""
         if (name, index) not in self.inner:
-            self.inner[name, index] = Region(*region)
+            self.inner[name, index] = GrowingRegion(*region)
         return self.inner[name, index]
 
     def check_regime(self, name: str, regime: object) -> None:
@@ -127,7 +127,7 @@ class Extension:
         self._target = target
         self._inputs = inputs
         walk = _Walk(program, length, horizons(program.graph, program.fields[target]))
-        self._region = Region(walk, program.code, module, (0,))
+        self._region = GrowingRegion(walk, program.code, module, (0,))
         self._tokens = BlockCache()
 
     def extend(self, tokens: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ def _compiled(source: str) -> Any:  # Any: Python's code
     return compile(source, "<archlang decoding>", "exec")
 
 
-class Region:
+class GrowingRegion:
     """Some results of a region in one step of a loop. What it computes the next positions with must not hold it, so
     that its caches are freed with it."""
 
