@@ -15,7 +15,7 @@ from archlang.backend.kernels.softmax_attention import scaled_dot_product_attent
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.row_blocks import Pair
-from archlang.backend.runtime.stacking import holds, is_plain
+from archlang.backend.runtime.stacking import holds, is_large_on_cpu, is_plain
 from archlang.blocks.activations import largest, reduced
 from archlang.blocks.attention import (
     hides_far_keys,
@@ -27,6 +27,9 @@ from archlang.blocks.attention import (
     visible,
 )
 from archlang.blocks.positions import alibi_slopes
+
+# For fewer places, to check whether they are integers takes as long as to interpolate.
+_MANY_PLACES = 1 << 14
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -71,16 +74,24 @@ class Scores(Weightless):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
-        query, key = query * self.scale if self.scale else query / sqrt(query.shape[-1]), shared(key, self.heads)
-        # The product of matrices would copy all keys for a single row, as where a token is decoded.
-        one_row = query.shape[2] == 1
-        products = (query * key).sum(-1)[:, :, None] if one_row else query @ key.transpose(-1, -2)
+        query = query * self.scale if self.scale else query / sqrt(query.shape[-1])
+        if query.shape[2] == 1 and key.stride(0) != key.shape[1] * key.stride(1):
+            # The product of matrices would copy all keys for a single row, unless samples lie together as in a cache.
+            products = (query * shared(key, self.heads)).sum(-1)[:, :, None]
+        else:
+            products = of_groups(query, key.transpose(-1, -2))
         if self.softcap:
             products = self.softcap * torch.tanh(products / self.softcap)
         return heads_last(products)
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
         return self.softcap * torch.tanh(pair.product / self.softcap) if self.softcap else pair.product
+
+
+def of_groups(x: Float[Tensor, "b h n c"], y: Float[Tensor, "b g c m"]) -> Float[Tensor, "b h n m"]:
+    """Returns the products of the matrices of heads, adjacent ones of which share a second matrix."""
+    (b, h, n, c), g = x.shape, y.shape[1]
+    return x @ y if h == g else (x.reshape(b, g, h // g * n, c) @ y).reshape(b, h, n, y.shape[3])
 
 
 def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]:
@@ -264,12 +275,18 @@ class Weigh(Weightless):
         is_plain_bias = bias is not None and not bias.is_cuda and (bias.requires_grad or not query.requires_grad)
         if is_faster_plainly(query, m) or is_plain_bias:
             return plainly()
-        value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h).expand(-1, self.h, -1, -1)
-        query, key = query.expand(-1, self.h, -1, -1), shared(key, self.h).expand(-1, self.h, -1, -1)
-        attend = partial(scaled_dot_product_attention, query, key, value, scale=scores.scale or None)
+        value = split_heads(real_only(v, mask_m), self.h // self.times)
         causal = hides_keys(softmax.causal, m, first_row)
         is_local = hides_far_keys(softmax.window, n, m, first_row)
-        if bias is None and mask_m is None and not (causal and first_row) and not is_local:
+        is_whole = bias is None and mask_m is None and not (causal and first_row) and not is_local
+        # On a GPU, torch's only kernel that takes a mask has as many heads of keys as of queries.
+        if not (is_whole and key.shape[1] == value.shape[1]):
+            key, value = (shared(each, self.h).expand(-1, self.h, -1, -1) for each in (key, value))
+        query, is_shared = query.expand(-1, self.h, -1, -1), key.shape[1] < self.h
+        attend = partial(
+            scaled_dot_product_attention, query, key, value, scale=scores.scale or None, enable_gqa=is_shared
+        )
+        if is_whole:
             return join_heads(attend(is_causal=causal))
         allowed = visible(n, m, causal, mask_m, q.device, first_row, softmax.window)
         added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.h, -1, -1)
@@ -307,8 +324,8 @@ class Weigh(Weightless):
         **_: Mask,
     ) -> Float[Tensor, "b n _y"]:
         weights = self.weights(a, v, first_row=first_row, is_lower=is_lower, mask_m=mask_m)
-        value = shared(split_heads(real_only(v, mask_m), self.h // self.times), self.h)
-        return join_heads(weights.to(v.dtype) @ value)
+        value = split_heads(real_only(v, mask_m), self.h // self.times)
+        return join_heads(of_groups(weights.to(v.dtype), value))
 
 
 class LowerTriangle(Weightless):
@@ -459,6 +476,9 @@ class RelativeBias(nn.Module):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
+        if n == 1:
+            distances = (first_row - torch.arange(m, device=q.device)).clamp(-self.span, self.span) + self.span
+            return heads_last(self.bias.to(q.dtype).T[:, None, distances].expand(q.shape[0], -1, -1, -1))
         width = n + m
         # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut
         # to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
@@ -505,7 +525,8 @@ class Interpolate(Weightless):
             return t.gather(3, at.long().expand(-1, t.shape[1], -1, -1))
 
         values, part = looked_up(before), place - before
-        if is_plain() and not (place.requires_grad or place.is_cuda) and holds(part == 0):
+        is_large = is_large_on_cpu(place, place.numel(), _MANY_PLACES) and not place.requires_grad
+        if is_large and holds(part == 0):
             return heads_last(values)
         return heads_last(torch.lerp(values, looked_up(known.ceil()), part.to(values.dtype)))
 

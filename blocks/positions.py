@@ -1,5 +1,6 @@
 """Position encodings."""
 
+from functools import cached_property
 from math import ceil, floor, log, pi
 
 import torch
@@ -153,23 +154,26 @@ class Rotation(Weightless):
         return (self.rotated or self.d // self.heads) // 2
 
     def _turns(self, places: Float[Tensor, "*b n"], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Returns w cos(a) and w sin(a) at each place, [*b n 1 r/2]."""
+        """Returns w cos(a) for both features of a pair at each place, and their -w sin(a) and w sin(a), [*b n 1 r]."""
         frequency = self._frequency(torch.arange(self._half, dtype=places.dtype, device=places.device))
         angle = (places[..., None] * frequency)[..., None, :]
         cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
-        gain = 0.1 * log(self.factor) + 1
-        return (gain * cos, gain * sin) if self.scaling == "yarn" else (cos, sin)
+        if self.scaling == "yarn":
+            gain = 0.1 * log(self.factor) + 1
+            cos, sin = gain * cos, gain * sin
+        pairs = (cos, cos), (-sin, sin)
+        first, second = (torch.stack(pair, -1 if self.interleaved else -2).flatten(-2) for pair in pairs)
+        return first, second
 
     def _rotated(self, x: Float[Tensor, "b n d"], cos: Tensor, sin: Tensor) -> Float[Tensor, "b n d"]:
-        half = self._half
         heads = x.reshape(*x.shape[:2], self.heads, self.d // self.heads)
-        rest = heads[..., 2 * half :]
+        turned, rest = torch.split(heads, [2 * self._half, heads.shape[3] - 2 * self._half], 3)
         if self.interleaved:
-            left, right = heads[..., 0 : 2 * half : 2], heads[..., 1 : 2 * half : 2]
-            turned = torch.stack((left * cos - right * sin, right * cos + left * sin), -1).flatten(-2)
-            return torch.cat((turned, rest), -1).flatten(2)
-        left, right = heads[..., :half], heads[..., half : 2 * half]
-        return torch.cat((left * cos - right * sin, right * cos + left * sin, rest), -1).flatten(2)
+            swapped = turned.reshape(*turned.shape[:3], self._half, 2).flip(4).flatten(3)
+        else:
+            swapped = turned.roll(self._half, 3)
+        y = turned * cos + swapped * sin
+        return (torch.cat((y, rest), 3) if rest.shape[3] else y).flatten(2)
 
     def _frequency(self, pair: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
         frequency = self.first * self.base ** (-pair / len(pair))
@@ -202,11 +206,12 @@ class RotaryPositions(Rotation, _Placed):
         return self._rotated(
             x,
             *cached_in_call(
-                (*self._kind(), first, x.shape[1], x.dtype, x.device),
+                (*self._kind, first, x.shape[1], x.dtype, x.device),
                 lambda: self._turns(counted(x.shape[1], x, first), x.dtype),
             ),
         )
 
+    @cached_property
     def _kind(self) -> tuple[object, ...]:
         """Returns what the angles depend on; queries and keys of all layers turn alike, for any number of heads."""
         return ("turns", self._half, *(value for name, value in vars(self).items() if name in _TURNS))

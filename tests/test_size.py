@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_410, 4_400, 13),
     "reports": (3_700, 3_700, 6),
     "cli": (3_524, 3_500, 154),
-    "": (21_232, 16_500, 4_732),
+    "": (21_315, 16_500, 4_815),
 }
-TOTAL = 69_170  # the aim is 61,000, and the room of the parts
-TESTS = 61_560  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 69_253  # the aim is 61,000, and the room of the parts
+TESTS = 61_589  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -47,9 +47,8 @@ ROWS = [
 def kept(cache: incremental.RegionCache) -> int:
     """Returns the numbers in the caches of a decoder."""
     tensors = [tensor for block in cache.block_caches.values() for tensor in block.tensors.values()]
-    tensors += cache.histories.values()
     tensors += [state for states in cache.carried.values() for state in states[-1]]
-    return sum(tensor.numel() for tensor in tensors) + sum(map(kept, cache.inner.values()))
+    return sum(tensor.numel() for tensor in tensors) + sum(kept(inner.cache) for inner in cache.inner.values())
 
 
 @pytest.mark.parametrize(("body", "state"), ROWS)
@@ -65,9 +64,9 @@ def test_the_state_is_what_a_decoder_keeps(
     caches: list[incremental.RegionCache] = []
     run = incremental.Extension._run
 
-    def recorded(self: incremental.Extension, tokens: torch.Tensor) -> torch.Tensor:
-        caches.append(self._cache)
-        return run(self, tokens)
+    def recorded(self: incremental.Extension, tokens: torch.Tensor, total: int) -> torch.Tensor:
+        caches.append(self._region.cache)
+        return run(self, tokens, total)
 
     monkeypatch.setattr(incremental.Extension, "_run", recorded)
     build(graph).eval().decode(begin=torch.randint(2, 7, (1, 12)), limit=3)

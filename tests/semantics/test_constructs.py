@@ -114,6 +114,16 @@ BODIES = {
     "{ k = norm(2 * c + feedforward[6](c)) stack 2 { k <- norm(k + c) } "
     "a = k + attention[2](k, m) + attention[2](c, g) m <- norm(m + attention[1](m, a)) emit a } "
     "return linear[vocab](y)",
+    # Gradients
+    "gradients in scans, stacks, experts and truncated loops": "m = learned[3, d, init = normal]() "
+    "repeat 4 truncated 2 { h <- h - gradient(sum_features(tanh(linear[d](h))), h) } "
+    "y = scan c in chunks[2](h) carry m truncated 1 { m <- m - gradient(mean(linear[1](attention[1](c, tanh(m)))), m) "
+    "emit c + attention[1](c, m) } "
+    "stack 2 { y <- y + gradient(sum(sum_features(attention[1](tanh(y), h))), y) } "
+    "z = experts v in y by softmax(linear[3](y)) * top_k[1](linear[3](y)) { "
+    "emit v + gradient(sum_features(tanh(linear[2](v))), v) } return linear[vocab](z)",
+    "a gradient of a scan and of a gradient": "s = mean(h) y = scan v in h carry s { s <- tanh(s + v) emit s } "
+    "g = gradient(mean(sum_features(y * y)), h) return linear[vocab](gradient(sum_features(g * tanh(g)), h))",
     # Experts and auxiliary losses
     "experts of positions and of a vector": "let f = linear[d] s = softmax(linear[4](h)) y = experts v in h by s "
     "* top_k[2](s) "

@@ -35,12 +35,13 @@ def row_arguments(instance: Instance, block: type[nn.Module]) -> frozenset[int]:
 class BlockCache:
     """What one call site of a block keeps of the positions before; each call site has its own."""
 
-    grows: tuple[bool, ...]
+    grows: tuple[bool, ...] = ()
     """for each input, whether it grows; the others are the same in every call"""
     start: int = 0
     """the number of positions before the new ones"""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     """the cached tensors, by names of the block's choice"""
+    _rooms: dict[str, tuple[Tensor, int]] = field(default_factory=dict)  # of appended ones; behind the end is room
 
     def with_last(self, count: int, new: Tensor) -> Tensor:
         """Returns the last `count` positions before the new ones [b k d], and these; zeros before the first."""
@@ -50,6 +51,24 @@ class BlockCache:
         return states
 
     def append(self, name: str, new: Tensor, dim: int = 1) -> Tensor:
-        """Appends a tensor to the cached one of a name, along an axis. Returns both, concatenated."""
-        self.tensors[name] = torch.cat((self.tensors[name], new), dim) if name in self.tensors else new
+        """Appends a tensor to the cached one of a name, along an axis. Returns both, concatenated.
+
+        Most calls do not copy what is cached, of which the first positions may be dropped between them: a cached tensor
+        is a part of one with more room, in whose memory this axis is the first."""
+        before = self.tensors.get(name)
+        if before is None:
+            self.tensors[name] = new
+            return new
+        room, end = self._rooms.get(name, (before, before.shape[dim]))
+        begin, count = end - before.shape[dim], new.shape[dim]
+        if end + count >= room.shape[dim] or room.dtype != new.dtype:
+            known = torch.cat((before, new), dim).movedim(dim, 0)
+            begin, end = 0, known.shape[0]
+            room = known.new_empty(2 * end, *known.shape[1:]).movedim(0, dim)
+            room.narrow(dim, 0, end).copy_(known.movedim(0, dim))
+        else:
+            room.narrow(dim, end, count).copy_(new)
+            end += count
+        self._rooms[name] = room, end
+        self.tensors[name] = room.narrow(dim, begin, end - begin)
         return self.tensors[name]

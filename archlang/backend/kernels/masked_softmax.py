@@ -56,7 +56,7 @@ def _plainly(x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:
 
 def _softmax_of_filled(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
     # The least number, not -inf: a line without allowed entries would have NaN. `where` is faster than `masked_fill`.
-    return torch.where(hidden, x.new_tensor(torch.finfo(x.dtype).min), x).softmax(axis)
+    return torch.where(hidden, torch.finfo(x.dtype).min, x).softmax(axis)
 
 
 def _softmax_of_short_rows(x: Tensor, hidden: Tensor | None) -> Tensor:

@@ -12,19 +12,26 @@ from archlang.backend.runtime.loops import Body, ModuleGroup
 
 
 class BoundModules:
-    """Stands for a group of modules in compiled code. A module that nothing observes is its `forward`."""
+    """Stands for a group of modules in compiled code. A module that nothing observes is its `forward`, if `calls`."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, calls: bool = True) -> None:
         self.__self__ = module
+        self._calls = calls
 
     def __getattr__(self, name: str) -> Any:  # Any: a loop, or what computes a module
         value = getattr(self.__self__, name)
         if isinstance(value, ModuleGroup):
-            value = BoundModules(value)
-        elif isinstance(value, nn.Module) and not value._modules and not is_observed(value):
-            value = value.forward
+            value = BoundModules(value, self._calls)
+        elif self._calls:
+            value = direct(value)
         self.__dict__[name] = value
         return value
+
+
+def direct(value: Any) -> Any:  # Any: as above
+    """Returns the `forward` of a module without parts that nothing observes, and any other value unchanged."""
+    is_plain = isinstance(value, nn.Module) and not value._modules and not is_observed(value)
+    return value.forward if is_plain else value
 
 
 def is_observed(module: nn.Module, besides: type | tuple[()] = ()) -> bool:

@@ -212,6 +212,27 @@ class RowBlocks:
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
         return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
 
+    def bound(self, owner: nn.Module) -> Callable[[int, Sequence[Any]], tuple[Tensor, ...]]:
+        """Returns the group in a module, without gradients: for one row, it looks up nothing anew."""
+        if self._takes_all_rows(owner):
+            return partial(self, owner)
+        reach = self._reach(owner)
+        computed = self.body if self.fused is None or reach is None else self.fused
+        body = partial(computed, BoundModules(owner, calls=computed is self.body))
+        is_limited = any(part.columns is not None for part in self.slices)
+        window = reach if reach and is_limited and not self.is_biased else 0
+
+        def run(seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
+            if self._sample(values).shape[1] != 1 or not is_plain():
+                return self(owner, seen, values)
+            begin = max(0, min(seen + 1 - window, self._sizes(values)[1] - 1)) if window else 0
+            if begin:
+                near = RowRange(0, 1, slice(begin, seen + 1))
+                values = [part.part(value, near) for part, value in zip(self.slices, values, strict=True)]
+            return body(seen - begin, *values)
+
+        return run
+
     def _by_pairs(self, pairs: Pairs, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...] | None:
         """Returns the results by `flex_attention`; None where it does not run, or has refused the group before."""
         attend, has_gradient = kernel(self._sample(values)), torch.is_grad_enabled()
