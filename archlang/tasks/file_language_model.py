@@ -35,6 +35,10 @@ class FileLanguageModel(TextFileTask):
     def _ends(self) -> tuple[int, int]:
         return self.words + 2, self.words + 1
 
+    @property
+    def end(self) -> int:
+        return self._ends()[1]
+
     def encode(self, rows: Rows, *columns: Ragged) -> Split:
         (texts,) = columns
         begin, end = self._ends()

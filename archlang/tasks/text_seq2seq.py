@@ -44,10 +44,6 @@ class TextSeq2Seq(Text, PairTask):
     def begin(self) -> int:
         return self._ends()[0]
 
-    @property
-    def end(self) -> int:
-        return self._ends()[1]
-
     def items(self, windows: Split, first: int, number: int) -> Split:
         targets = windows.targets
         assert isinstance(targets, Ragged)

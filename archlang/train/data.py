@@ -282,7 +282,8 @@ class Sampler:
     def _order_of_items(self, random: np.random.Generator) -> np.ndarray:
         count = len(self.lengths)
         if self.frequencies is not None:
-            return self._weighted_items(random, self.frequencies / self.frequencies.sum())
+            shares = self.frequencies / self.frequencies.max()  # so that no sum overflows
+            return self._weighted_items(random, shares / shares.sum())
         if self.sampling == "sequential":
             return np.arange(count)
         return random.integers(count, size=count) if self.sampling == "replacement" else random.permutation(count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,18 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import load_weights
+from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import stored_files
 from archlang.train.runs.inputs import InputFormat
 from archlang.weights import mistakes
 from archlang.weights.families import Config, Family, families, vocab_of
+from archlang.weights.tokenizer_files import CONFIG, OF_A_FILE, TOKENIZER, tokenizer_files
 
 # The code of a model that has no family, for `transformers`; MODEL is its class.
 _WRAPPER = Path(__file__).parent / "wrapper.txt"
 _CODE, _OWN_TYPE = "modeling_archlang.py", "archlang"
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-_TOKENIZER, _LARGEST_TOKENIZER = "tokenizer.json", 64 << 20
+_LARGEST_TOKENIZER = 64 << 20
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
 # Buffers of older files, which `transformers` computes.
 _BUFFER = re.compile(r"(.*\.)?((attn|attention)\.(masked_)?bias|position_ids|inv_freq|token_type_ids)")
@@ -68,7 +71,7 @@ class HubFolder:
                 return folder.read(real.name, most)
 
     def read_tokenizer(self) -> str:
-        return self.read(_TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
+        return self.read(TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
 
     def read_json(self, name: str) -> dict[str, Any]:  # Any: JSON
         try:
@@ -149,7 +152,7 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     statics = family.all_statics(chosen, vocab)
     weights = hub.weights()
     text, (begin, end) = family.text(chosen), _marks(config)
-    if has_task := family.is_causal and end is not None and hub.has(_TOKENIZER):
+    if has_task := family.is_causal and end is not None and hub.has(TOKENIZER):
         most = statics.get("most", _LENGTH)
         length = min(most if isinstance(most, int) else _LENGTH, _LENGTH)
         text += _RECIPE.format(page=family.page, words=vocab, begin=begin, end=end, length=length)
@@ -165,7 +168,7 @@ def import_folder(folder: Path, out: Path) -> Architecture:
         return module
     settings = {f"model.{name}": value for name, value in {**statics, "vocab": vocab}.items()}
     record = schemas.ModelRecord(model=family.page, settings=settings)
-    tokenizer = {_TOKENIZER: hub.read_tokenizer()} if hub.has(_TOKENIZER) else {}
+    tokenizer = {TOKENIZER: hub.read_tokenizer()} if hub.has(TOKENIZER) else {}
     saving.write_model(module, out, {schemas.RUN: schemas.json_text(record), **tokenizer})
     return module
 
@@ -187,14 +190,17 @@ def _import_own(hub: HubFolder, out: Path) -> Architecture:
 
 
 def _texts_of_task(plan: Plan, module: Architecture, hub: HubFolder, end: int | None) -> dict[str, str]:
-    tokenizer = {"tokenizer": hub.real(_TOKENIZER)}
+    tokenizer = {"tokenizer": hub.real(TOKENIZER)}
     task = make_task(plan.task.name, plan.task.python, {**plan.task.statics, **tokenizer})
     x = Ragged.table(np.array([[0]]))
-    vocabulary = InputFormat.of(task, module, {"train": Split({"x": x}, x)}).model_copy(update={"end": end})
+    length = plan.task.statics["length"]
+    assert isinstance(length, int), "as the recipe says"
+    own = {"end": end, "limit": 2 * length}
+    vocabulary = InputFormat.of(task, module, {"train": Split({"x": x}, x)}).model_copy(update=own)
     return {
         schemas.RUN: schemas.json_text(schemas.RunRecord.of(plan, "32")),
         schemas.VOCABULARY: schemas.json_text(vocabulary),
-        _TOKENIZER: hub.read_tokenizer(),
+        TOKENIZER: hub.read_tokenizer(),
     }
 
 
@@ -256,11 +262,18 @@ def export_folder(
         ExportError: a block cannot be written as plain torch code."""
     if folder.is_symlink() or (folder.exists() and not (overwrite and folder.is_dir())):
         raise mistakes.folder_exists(folder)
-    files = _family_files(module) or _files_with_code(module)
-    files["README.md"] = _model_card(module, source)
-    if tokenizer := _tokenizer_json(source):
-        files[_TOKENIZER] = tokenizer
-        files["tokenizer_config.json"] = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}) + "\n"
+    run = None
+    if source is not None and reading.has(source, schemas.VOCABULARY):
+        run = reading.read_record(source, schemas.VOCABULARY, InputFormat)
+    marks = _marks_of(module, run)
+    files: dict[str, str | bytes] = _family_files(module, marks) or _files_with_code(module, marks)
+    note = ""
+    if tokenizer := _tokenizer_files(source, run):
+        files |= tokenizer
+    elif source is not None:
+        note = f"there is no tokenizer, because {'its task cuts no texts' if run else 'no run has recorded one'}"
+        warnings.warn(note, RunWarning, stacklevel=2)
+    files["README.md"] = _model_card(module, source, note)
     with (
         os_errors_as(mistakes.not_written, folder),
         Folder.create(folder.absolute().parent) as parent,
@@ -271,31 +284,32 @@ def export_folder(
     return [folder / name for name in files]
 
 
-def _tokenizer_json(source: Path | None) -> str:
-    if source is not None and reading.has(source, schemas.VOCABULARY):
-        return reading.read_record(source, schemas.VOCABULARY, InputFormat).answer.tokenizer
-    if source is not None and reading.has(source, _TOKENIZER):
-        return reading.read_bytes(source, _TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
-    return ""
+def _tokenizer_files(source: Path | None, run: InputFormat | None) -> dict[str, str]:
+    if run is not None:
+        return tokenizer_files(run)
+    if source is not None and reading.has(source, TOKENIZER):
+        text = reading.read_bytes(source, TOKENIZER, _LARGEST_TOKENIZER).decode(errors="replace")
+        return {TOKENIZER: text, CONFIG: json.dumps(OF_A_FILE) + "\n"}
+    return {}
 
 
-def _family_files(module: Architecture) -> dict[str, str | bytes]:
+def _family_files(module: Architecture, marks: Config) -> dict[str, str | bytes]:
     for family in families().values():
         if (statics := family.statics_of_module(module)) is None:
             continue
         config = family.config_of(statics, vocab_of(module))
         weights = dict(family.to_file(name, value, module, statics) for name, value in module.state_dict().items())
-        return _files({**_marks_of(module), **config}, weights)
+        return _files({**marks, **config}, weights)
     return {}
 
 
-def _files_with_code(module: Architecture) -> dict[str, str | bytes]:
+def _files_with_code(module: Architecture, marks: Config) -> dict[str, str | bytes]:
     if len(module.program.inputs) != 1 or target_of(module.program.graph) is None:
         raise mistakes.not_a_language_model(module.program.graph.name)
     name = "ArchlangForCausalLM"
     places = {"AutoConfig": f"{Path(_CODE).stem}.ArchlangConfig", "AutoModelForCausalLM": f"{Path(_CODE).stem}.{name}"}
     config = {"architectures": [name], "model_type": _OWN_TYPE, "vocab_size": vocab_of(module), "auto_map": places}
-    config |= {"use_cache": False, "tie_word_embeddings": False, **_marks_of(module)}
+    config |= {"use_cache": False, "tie_word_embeddings": False, **marks}
     weights = {f"model.{key}": value for key, value in plain_weights(module).items()}
     text = plain_text(module)
     found = re.search(r"def load\(.*\) -> (\w+):", text)
@@ -326,7 +340,10 @@ def _files(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str
     }
 
 
-def _marks_of(module: Architecture) -> dict[str, Any]:  # Any: JSON
+def _marks_of(module: Architecture, run: InputFormat | None) -> Config:
+    if run is not None and run.end is not None:
+        first = run.answer.first
+        return {"bos_token_id": run.end if first is None else int(first), "eos_token_id": run.end}
     origin = module.program.origin
     settings = origin.settings if origin is not None else {}
     end, begin = settings.get("task.end_token", -1), settings.get("task.begin_token", -1)
@@ -335,9 +352,11 @@ def _marks_of(module: Architecture) -> dict[str, Any]:  # Any: JSON
     return {"bos_token_id": end if begin < 0 else begin, "eos_token_id": end}
 
 
-def _model_card(module: Architecture, source: Path | None) -> str:
+def _model_card(module: Architecture, source: Path | None, note: str) -> str:
     origin = module.program.origin
     lines = [f"# {module.program.graph.name}", "", "A model that is a page of archlang."]
+    if note:
+        lines += ["", f"It reads token ids: {note}."]
     results = None if source is None else reading.read_results(source)
     for split, result in results.splits.items() if results is not None else ():
         measured = ", ".join(f"{metric} {value:.4g}" for metric, value in result.metrics.items() if value is not None)

@@ -323,7 +323,7 @@ def corpora(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "a.txt"), str(tmp_path / "b" / "*.jsonl")
 
 
-@pytest.mark.parametrize("weights", [(0.7, 0.3), (1, 9), (0, 1)])
+@pytest.mark.parametrize("weights", [(0.7, 0.3), (1, 9), (0, 1), (1e308, 1e308)])
 def test_training_items_are_drawn_from_corpora_by_their_weights(
     corpora: tuple[str, str], weights: tuple[float, float]
 ) -> None:
@@ -335,7 +335,7 @@ def test_training_items_are_drawn_from_corpora_by_their_weights(
         drawn = corpus[np.concatenate([sampler.next() for _ in range(len(sampler))])]
         assert len(drawn) == len(corpus)
         assert np.bincount(drawn, minlength=2) == pytest.approx(
-            np.divide(weights, sum(weights)) * len(corpus), abs=1 + 1e-9
+            np.divide(weights, max(weights)) / sum(np.divide(weights, max(weights))) * len(corpus), abs=1 + 1e-9
         )
     assert task.generate("valid", 0).frequencies is None
     assert Text(path=corpora, length=32).generate("train", 0).frequencies is None

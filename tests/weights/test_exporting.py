@@ -7,10 +7,12 @@ import pytest
 import torch
 
 import archlang
+from archlang.train.record.mistakes import RunWarning
 from archlang.weights import mistakes
 from archlang.weights.huggingface import export_folder, import_folder
 from tests.closeness import close
 from tests.weights.models import CAUSAL, transformers, written
+from tests.weights.test_journey import run as command
 
 
 @pytest.mark.parametrize("name", CAUSAL)
@@ -77,6 +79,42 @@ def test_any_other_page_comes_back(tmp_path: Path) -> None:
     (tmp_path / "out" / "run.json").write_text("{}")
     with pytest.raises(mistakes.WeightsError, match="is damaged"):
         import_folder(tmp_path / "out", tmp_path / "other")
+
+
+@pytest.mark.parametrize("cut", ["by = bytes", "by = characters", "by = words", "by = bpe, words = 270"])
+def test_the_tokenizer_of_a_run_begins_and_ends_texts_as_the_run_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [json.dumps({"text": "so much depends upon a red wheel"}) + "\n"] * 6
+    (tmp_path / "texts.jsonl").write_text("".join(rows))
+    (tmp_path / "valid.jsonl").write_text(json.dumps({"text": "much depends"}) + "\n")
+    task = f'task text[path = "texts.jsonl", valid = "valid.jsonl", {cut}]'
+    train = "train adamw[lr = 3e-2, batch = 6, steps = 40]"
+    (tmp_path / "page.arch").write_text(f"{PAGE}recipe r {{\n{task}\nmodel looped\n{train}\n}}\n")
+    command("archlang train page.arch --out run --device cpu", monkeypatch)
+    run = archlang.load_run("run", device="cpu")
+    export_folder(run.module, tmp_path / "out", tmp_path / "run")
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out", trust_remote_code=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out", trust_remote_code=True)
+    for text in ("so much", "red wheel", "", "é 車\n zz"):
+        prompt = tokenizer(text, return_tensors="pt")
+        assert prompt.input_ids[0].tolist() == run.input_format.fields[0].encode(text).tolist()
+        tokens = model.generate(**prompt, max_new_tokens=50, do_sample=False)[0, prompt.input_ids.shape[1] :]
+        answer = "".join(run.stream(text, length=50))
+        assert tokenizer.decode(tokens, skip_special_tokens=True) == answer
+        assert (
+            text
+            or "bytes" in cut
+            or (answer == "so much depends upon a red wheel" and tokens[-1] == model.config.eos_token_id)
+        )
+    record = json.loads(Path("run/vocabulary.json").read_text())
+    record["fields"][0] |= {"cut": "", "tokenizer": ""}
+    Path("run/vocabulary.json").write_text(json.dumps(record))
+    with pytest.warns(RunWarning, match="no tokenizer, because its task cuts no texts"):
+        export_folder(run.module, tmp_path / "bare", tmp_path / "run")
+    assert "It reads token ids: there is no tokenizer" in Path("bare/README.md").read_text()
+    assert not Path("bare/tokenizer.json").exists()
 
 
 def test_a_folder_is_replaced_only_if_that_is_asked(tmp_path: Path) -> None:

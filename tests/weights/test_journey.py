@@ -61,6 +61,7 @@ def test_the_whole_journey(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
 
 def test_the_recipe_of_an_imported_model_begins_with_its_weights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("archlang import gpt2-hf -o gpt2", monkeypatch)
+    assert archlang.load_run("gpt2").input_format.limit == 2 * 64
     run("archlang eval gpt2 --set 'task.path=\"corpus.txt\"' --split valid --json", monkeypatch)
     command = "archlang train gpt2/recipe.arch --set 'task.path=\"corpus.txt\"' --steps 2 --device cpu --out run"
     run(command, monkeypatch)
@@ -68,7 +69,13 @@ def test_the_recipe_of_an_imported_model_begins_with_its_weights(folder: Path, m
     run("archlang export run -o back --to huggingface", monkeypatch)
     theirs = transformers.AutoModelForCausalLM.from_pretrained("back")
     assert (theirs.config.model_type, theirs.config.eos_token_id) == ("gpt2", 0)
-    assert transformers.AutoTokenizer.from_pretrained("back").decode([0]) == "<|end|>"
+    tokenizer = transformers.AutoTokenizer.from_pretrained("back")
+    assert tokenizer.decode([0]) == "<|end|>"
+    prompt = tokenizer("so much", return_tensors="pt")
+    answer = theirs.generate(**prompt, max_new_tokens=9, do_sample=False)[0, prompt.input_ids.shape[1] :]
+    ours = archlang.load_run("run", device="cpu")
+    assert tokenizer.decode(answer, skip_special_tokens=True) == "".join(ours.stream("so much", length=9))
+    assert (prompt.input_ids[0, 0], prompt.input_ids.shape) == (0, (1, len(ours.input_format.answer.encode("so much"))))
     tokens = torch.randint(300, (2, 9))
     with torch.no_grad():
         close(archlang.load("run")(tokens), theirs(tokens).logits)

@@ -217,7 +217,7 @@ class InputFormat(FileModel):
             points_from=points_from,
             written=target_of(module.program.graph) if example.form is TargetForm.POSITIONS else None,
             begin=task.begin if decodable else None,  # type: ignore[attr-defined]  # as `isinstance` has shown
-            end=task.end if decodable else None,  # type: ignore[attr-defined]
+            end=getattr(task, "end", None) if decodable or task.kind is Kind.LANGUAGE_MODEL else None,
             limit=2 * longest,
         )
 
