@@ -26,6 +26,8 @@ TASK_SIZES = ("vocab", "words", "classes")
 """The sizes that a task sets for its models."""
 LARGEST_SIZE = 1 << 24
 """The largest size of an axis; a tensor of a larger one hardly fits into memory."""
+LARGEST_VOCABULARY = 1 << 53
+"""The largest number of tokens, of which no tensor has an axis; so pairs of tokens are tokens, too."""
 LARGEST_FLOAT = 1e30
 """The largest magnitude of a float static of a block; float32 holds it, and some of its multiples."""
 
@@ -274,7 +276,8 @@ class Binding:
         axes = (Axis.FEATURE,) if written.name == "data" else CONSTRUCTORS[constructor]
         sizes: list[Dim] = []
         for dimension, axis in zip(dimensions, axes, strict=False):
-            size = self._size(dimension, axis, features, free)
+            largest = LARGEST_VOCABULARY if (constructor, axis) == ("tokens", Axis.FEATURE) else LARGEST_SIZE
+            size = self._size(dimension, axis, features, free, largest)
             if size is None:
                 return None
             sizes.append(size)
@@ -291,13 +294,18 @@ class Binding:
         return any(isinstance(node, tree.Name) and node.text in self.lengths for node in tree.walk(written))
 
     def _size(
-        self, written: tree.Expression, axis: Axis, features: Sequence[Dim], free: Callable[[str], Dim] | None
+        self,
+        written: tree.Expression,
+        axis: Axis,
+        features: Sequence[Dim],
+        free: Callable[[str], Dim] | None,
+        largest: int,
     ) -> Dim | None:
         size = self._written_size(written, axis, features, free)
         number = None if size is None or axis is Axis.PART else size.constant
         least = 0 if axis is Axis.LENGTH else 1  # a sequence may be empty
-        if number is not None and not least <= number <= LARGEST_SIZE:
-            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, LARGEST_SIZE))
+        if number is not None and not least <= number <= largest:
+            self.report(mistakes.size_out_of_range(self._cause(written), unparse(written), number, largest))
             return None
         return size
 

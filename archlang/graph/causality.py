@@ -34,7 +34,7 @@ class Reason(Enum):
     READS_FROM_OUTSIDE = "reads a sequence from outside the scan, which has later positions"
     HALTS_BY_ALL = "halts by all positions together"
     MOVES_FOR_OTHERS = "updates a state while any position is running"
-    DIFFERENTIATES_ALL = "adds up the losses of all positions, which read other positions of the value"
+    DIFFERENTIATES_ALL = "adds up the losses of all positions, which may read other positions of the value"
     ENDS_WITH_THE_LAST = "returns the state after the last step"
 
 

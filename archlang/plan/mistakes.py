@@ -51,7 +51,7 @@ _PAST_REMEDY = {
     Reason.MOVES_FOR_OTHERS: "update it in a separate loop; a state with the positions of the halting state "
     "is updated only where the halting state is",
     Reason.DIFFERENTIATES_ALL: "read the value in the loss at each position only, as with "
-    "`detach` in what reads it elsewhere, or take the gradient in a scan",
+    "`detach` in what reads it elsewhere, write attention as a block instead of maps, or take the gradient in a scan",
     Reason.ENDS_WITH_THE_LAST: "read the state inside the scan, before its update",
 }
 

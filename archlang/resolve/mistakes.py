@@ -327,7 +327,7 @@ def static_without_name(span: Span, name: str | None) -> Diagnostic:
 
 def size_too_large(span: Span) -> Diagnostic:
     reason = f"this size has more than {MOST_TERMS} terms, {MOST_FACTORS} factors in a term, or a factor above 2^53"
-    return _rows.not_evaluable(span, reason, "make the size a static of the block")
+    return _rows.not_evaluable(span, reason, "make the size a static, or hash tokens before they are paired")
 
 
 # A comparison, or the end of a condition, after a name.

@@ -42,6 +42,18 @@ OUT_OF_RANGE = (
 )
 
 
+def test_a_number_of_tokens_may_exceed_the_largest_size() -> None:
+    pair = "pair_tokens(x, hash_tokens[2_000_000](x))"
+    assert (
+        codes(PROGRAM.format(f"p = pair_tokens({pair}, {pair}) return linear[vocab](embed[d](modulo_tokens[9](p)))"))
+        == set()
+    )
+    triple = f"pair_tokens({pair}, pair_tokens({pair}, {pair}))"
+    (mistake,) = check_text(PROGRAM.format(f"return linear[vocab](embed[d](modulo_tokens[9]({triple})))"))
+    assert mistake.code == "E0307"
+    assert "hash tokens before they are paired" in mistake.remedy
+
+
 def codes(text: str) -> set[str]:
     return {diagnostic.code for diagnostic in check_text(text) if diagnostic.is_error}
 

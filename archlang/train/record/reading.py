@@ -15,7 +15,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter, Validati
 
 from archlang.disk.folder import Folder
 from archlang.disk.limits import LARGEST_GRAPH, LARGEST_JSON, LARGEST_LINES
-from archlang.elaborate.binding import LARGEST_SIZE
+from archlang.elaborate.binding import LARGEST_SIZE, LARGEST_VOCABULARY
 from archlang.elaborate.library_facts import with_library_facts
 from archlang.elaborate.region_builder import MOST_LOOP_STEPS, MOST_OPERATIONS
 from archlang.errors import ProgramError, Source
@@ -76,16 +76,16 @@ def _leaves(values: Iterable[object]) -> Iterator[object]:
 def _check_sizes(graph: Graph) -> None:
     for path, instance in graph.instances.items():
         for name, size in instance.features.items():
-            _check_size(f"`{name}` of @{path}", size)
+            _check_size(f"`{name}` of @{path}", size, LARGEST_VOCABULARY)
     for node in graph.region.walk():
         for kind in node.types:
             for size in kind.dims:
-                _check_size(node.id, size)
+                _check_size(node.id, size, LARGEST_VOCABULARY if kind.name == "tokens" else LARGEST_SIZE)
 
 
-def _check_size(what: str, size: Dim) -> None:
-    if size.is_unwieldy or (size.constant is not None and not 0 <= size.constant <= LARGEST_SIZE):
-        raise ValueError(f"{what} has the size {size}, which is not between 0 and {LARGEST_SIZE:,}")
+def _check_size(what: str, size: Dim, largest: int) -> None:
+    if size.is_unwieldy or (size.constant is not None and not 0 <= size.constant <= largest):
+        raise ValueError(f"{what} has the size {size}, which is not between 0 and {largest:,}")
 
 
 def _check_loops(region: Region, steps: int) -> None:

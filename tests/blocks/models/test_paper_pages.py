@@ -206,6 +206,11 @@ def page_of(name: str) -> str:
     return page
 
 
+def test_engram_takes_the_vocabulary_of_a_language_model(compiled: Compiled) -> None:
+    model = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] { return linear[vocab](engram[1_009](x, embed[d](x))) }\n"
+    assert compiled(f"{page_of('engram')}\n{model}", vocab=50_257)(torch.tensor([[0, 50_256]])).isfinite().all()
+
+
 @pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based"])
 def test_a_page_with_gradients_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"

@@ -33,7 +33,7 @@ return %1
         (LOOPS.format(loop='stack[path = "s", count = 30000]'), "20,000 operations or modules"),
         ("graph g\ninput %0: cake[n]\nreturn %0\n", "unknown type"),
         ("graph g\ninput %0: tokens[n, 8]\n%1: seq[n, 8] = call @embed(%0)\nreturn %1\n", "does not exist"),
-        ("graph g\ninput %0: tokens[n, 99999999999]\n%1: tokens[n, 99999999999] = negate(%0)\nreturn %1\n", "size"),
+        ("graph g\ninput %0: seq[n, 99999999999]\n%1: seq[n, 99999999999] = negate(%0)\nreturn %1\n", "size"),
         (f'graph g\ninstance @a: b[x = {"(" * 100}{")" * 100}] "c"\nreturn\n', "nested more than 64 levels"),
         (f'graph g\ninstance @a: b[x = {"9" * 5000}] "c"\nreturn\n', "4300 digits"),
         ("graph g\n" + "#" * (17 << 20), "characters"),
