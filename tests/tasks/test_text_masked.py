@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.kit import user_files
+from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import digest
 from archlang.tasks.text import Text
@@ -96,3 +97,12 @@ def test_a_typed_text_has_no_marks_and_answers_are_tokens(path: str) -> None:
     x = task.generate("train", 0).inputs["x"]
     assert FieldFormat.of(task, "x", x).encode("text").tolist() == [*b"text"]
     assert task.class_names == task.vocabulary
+
+
+def test_different_texts_that_are_hidden_in_one_way_are_not_shared_rows(tmp_path: Path) -> None:
+    for name, text in (("a.txt", "so"), ("b.txt", "up")):
+        (tmp_path / name).write_text(text)
+    task = TextMasked(path=str(tmp_path / "a.txt"), valid=str(tmp_path / "b.txt"), rate=1.0, masked=1.0, random=0.0)
+    train, valid = task.generate("train", 0), task.generate("valid", 0)
+    assert train.inputs["x"][0].tolist() == valid.inputs["x"][0].tolist()
+    assert (shared_rows(valid, train), shared_rows(valid, valid)) == (0, 1)
