@@ -76,7 +76,8 @@ def _leaves(values: Iterable[object]) -> Iterator[object]:
 def _check_sizes(graph: Graph) -> None:
     for path, instance in graph.instances.items():
         for name, size in instance.features.items():
-            _check_size(f"`{name}` of @{path}", size, LARGEST_VOCABULARY)
+            # A pure block has no weights.
+            _check_size(f"`{name}` of @{path}", size, LARGEST_VOCABULARY if instance.pure else LARGEST_SIZE)
     for node in graph.region.walk():
         for kind in node.types:
             for size in kind.dims:
