@@ -19,7 +19,7 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_246, 4_200, 51),
     "elaborate resolve types plan": (10_200, 9_800, 400),
-    "train api": (10_029, 7_900, 2_129),
+    "train api": (10_030, 7_900, 2_130),
     "tasks data": (9_876, 8_600, 1_276),
     "export": (1_966, 2_400, 0),
     "editor play": (4_410, 4_400, 13),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_524, 3_500, 154),
     "": (21_425, 16_500, 4_925),
 }
-TOTAL = 69_376  # the aim is 61,000, and the room of the parts
+TOTAL = 69_377  # the aim is 61,000, and the room of the parts
 TESTS = 61_661  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
