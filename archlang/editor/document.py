@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, Source, Span, ignore
-from archlang.errors.effort import TooMuchWork, known, limited
+from archlang.errors.effort import TooMuchWork, limited, memoized
 from archlang.graph.graph import Graph
 from archlang.plan.check import MOST_STEPS, check_loaded, elaborate_alone
 from archlang.resolve.resolve import ProgramLoader, ResolvedFile
@@ -40,7 +40,7 @@ def _known_parts(source: Source) -> list[tuple[int, ParsedPart, int]] | None:
 
 
 def _known_part(source: Source, start: int, end: int) -> tuple[ParsedPart, int]:
-    return known(("part", start == 0, source.text[start:end]), lambda: (parse_part(source, start, end), start))
+    return memoized(("part", start == 0, source.text[start:end]), lambda: (parse_part(source, start, end), start))
 
 
 def _at_place(part: ParsedPart, source: Source, start: int, place: int) -> ParsedPart:
@@ -53,7 +53,7 @@ def _formatted_parts(text: str, starts: Sequence[int]) -> Iterator[str]:
     first = 0
     for end in (*starts[1:], len(text)):
         part = text[first:end]
-        formatted = known(("formatted", part), partial(_formatted, part))
+        formatted = memoized(("formatted", part), partial(_formatted, part))
         # Only after a `}` on a line of its own does the next part not depend on this one.
         if end == len(text) or formatted.splitlines()[-1].startswith("}"):
             yield formatted
@@ -131,7 +131,7 @@ class Document:
         content = self.resolved.content_of(declaration.item)
         known_types: Mapping[tuple[int, int], Type] = types  # those so far, beyond the limit of steps
         with suppress(TooMuchWork), limited(MOST_STEPS):
-            known_types = known(content and ("types", content), computed)
+            known_types = memoized(content and ("types", content), computed)
         return {(first + start, last + start): kind for (first, last), kind in known_types.items()}
 
     @property

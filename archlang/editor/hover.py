@@ -11,7 +11,7 @@ from archlang.editor.document import Document
 from archlang.editor.open_brackets import callee_before, open_brackets
 from archlang.editor.symbols import DocumentNames, Item, Meaning
 from archlang.errors import Span
-from archlang.errors.effort import known
+from archlang.errors.effort import memoized
 from archlang.resolve import library
 from archlang.syntax.printer import signature_text, unparse
 from archlang.syntax.tree import CallExpression, Definition, Extern, Let, Use, sentences, walk
@@ -130,7 +130,7 @@ def hints(document: Document, start: int = 0, end: int | None = None) -> tuple[H
     for item in document.program.items:
         if isinstance(item, Definition) and item.span.start <= end and start <= item.span.end:
             content = document.resolved.content_of(item) if document.has_types else None
-            of_item = known(content and ("hints", content), partial(_hints_within, names, item))
+            of_item = memoized(content and ("hints", content), partial(_hints_within, names, item))
             hints += [Hint(item.span.start + offset, text) for offset, text in of_item]
     return tuple(sorted(hints, key=lambda hint: hint.offset))
 

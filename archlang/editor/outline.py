@@ -5,7 +5,7 @@ from functools import partial
 
 from archlang.editor.document import Document
 from archlang.errors import Span
-from archlang.errors.effort import known
+from archlang.errors.effort import memoized
 from archlang.resolve.resolve import Item
 from archlang.syntax.tree import Definition, Extern, StaticParameter, Use, walk
 
@@ -41,7 +41,7 @@ def folds(document: Document) -> tuple[tuple[int, int], ...]:
     lines: set[tuple[int, int]] = set()
     for item in document.program.items:
         line = item.span.line - 1
-        of_item = known(("folds", item.span.text) if item.is_whole else None, partial(_folds_within, item))
+        of_item = memoized(("folds", item.span.text) if item.is_whole else None, partial(_folds_within, item))
         lines |= {(first + line, last + line) for first, last in of_item}
     return tuple(sorted(lines))
 

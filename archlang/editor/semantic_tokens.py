@@ -8,7 +8,7 @@ from archlang.editor.document import Document
 from archlang.editor.highlighting import CONTEXTUAL, TYPES
 from archlang.editor.symbols import DocumentNames, Occurrence
 from archlang.errors import Source, Span
-from archlang.errors.effort import known
+from archlang.errors.effort import memoized
 from archlang.resolve.resolve import Item
 from archlang.resolve.values import KINDS as KINDS_OF_STATICS
 from archlang.syntax.tokens import RESERVED, pieces
@@ -70,7 +70,7 @@ def _tokens_of_item(names: DocumentNames, item: Use | Item) -> Iterator[Token]:
         return [(token.span.start - start, token.span.end - start, token) for token in tokens]
 
     content = None if isinstance(item, Use) else names.document.resolved.content_of(item)
-    for first, last, token in known(content and ("tokens", content), computed):
+    for first, last, token in memoized(content and ("tokens", content), computed):
         yield Token(Span(source, start + first, start + last), token.kind, token.is_declaration, token.is_of_library)
 
 

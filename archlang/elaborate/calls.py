@@ -11,7 +11,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import is_check, known, spend, unlimited
+from archlang.errors.effort import is_check, memoized, spend, unlimited
 from archlang.errors.names import plural
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
@@ -280,7 +280,7 @@ class Calls:
             return bind()
         spend(_LIBRARY_CALL)
         with unlimited():  # a call costs the same whatever its block takes
-            return known(key, bind)
+            return memoized(key, bind)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

@@ -131,15 +131,15 @@ class Memo(Generic[Result]):
         self._results.clear()
 
 
-_known = Memo[object](most=50_000)
+_memo = Memo[object](most=50_000)
 
 
-def known(key: Hashable, compute: Callable[[], Result]) -> Result:
+def memoized(key: Hashable, compute: Callable[[], Result]) -> Result:
     """Returns what `compute` returns, from the memo of this process if it was computed before. The key begins with the
     name of what is computed, and has all that it depends on; None is nothing that is kept."""
-    return cast(Result, _known.get(key, compute))
+    return cast(Result, _memo.get(key, compute))
 
 
 def forget() -> None:
     """Empties the memo of this process."""
-    _known.clear()
+    _memo.clear()

@@ -12,7 +12,7 @@ from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
 from archlang.errors import Diagnostic, ProgramError, Report, Source, Span
 from archlang.errors.edits import apply_edits
-from archlang.errors.effort import TooMuchWork, known, limited
+from archlang.errors.effort import TooMuchWork, limited, memoized
 from archlang.errors.log import DiagnosticLog
 from archlang.plan.cells import CellPlanner
 from archlang.plan.recipe import is_complete_optimizer
@@ -211,7 +211,7 @@ class _Check(NamedTuple):
     def run(self) -> Sequence[Callable[..., object]]:
         """Runs the check, if its content is not known to have no mistakes."""
         content = self.file.content_of(self.item)
-        of_points = known(content and (self.check.__name__, content), lambda: self.check(*self.arguments))
+        of_points = memoized(content and (self.check.__name__, content), lambda: self.check(*self.arguments))
         return of_points if isinstance(of_points, tuple) else ()
 
 
