@@ -61,7 +61,7 @@ class _Settled(torch.autograd.Function):
         return tuple(value.view_as(value) for value in values)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return (None, *ctx.summed(gradients))
 
