@@ -233,6 +233,17 @@ def h_net(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def placed_attention(block: nn.Module, x: Tensor) -> Tensor:
+    """Documents of three positions, which have the places 0, 1 and 2."""
+    u = x + torch.stack([weight(block, "places.weight")[i % 3] for i in range(N)])
+    pairs, rows = [(c, c + D // 2) for c in range(D // 2)], []
+    for first in range(0, N, 3):
+        own = u[first : first + 3]
+        q, k = (own @ weight(block, f"{name}.weight").T for name in ("query", "key"))
+        rows.append(attended(q, k, x[first : first + 3] @ weight(block, "value.weight").T, pairs))
+    return torch.cat(rows)
+
+
 def ouro(block: nn.Module, h: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """The logits and the probability of leaving after each step, and the mean negative entropy."""
     pairs, logits, chances = [(2 * c, 2 * c + 1) for c in range(D // 2)], [], []
@@ -293,13 +304,16 @@ PAGES: dict[str, tuple[str, Slow]] = {
     "titans_mlp": ("titans_mlp[inner = 9](x)", titans_mlp),
     "energy_based": ("energy_based[inner = 9](x)", energy_based),
     "deep_equilibrium": ("deep_equilibrium[inner = 9](x)", deep_equilibrium),
+    "placed_attention": (
+        "placed_attention(x, floor(indices(x) / 3), indices(x) - 3 * floor(indices(x) / 3))", placed_attention,
+    ),
     "h_net": ("h_net[ff = 9](x)", h_net),
     "path_attention": ("path_attention(x)", path_attention),
-    "abacus": ("abacus[d, most = 9](x)", abacus),
+    "abacus": ("abacus[d, most = 9, offset = 0](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
     "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
-}
+}  # fmt: skip
 
 
 def page_of(name: str) -> str:
@@ -350,6 +364,20 @@ def test_the_ratio_of_h_net_is_the_least_where_one_position_in_four_begins_a_chu
     p = torch.cat((torch.ones(1), (1 - nn.functional.cosine_similarity(q[1:], k[:-1])) / 2))
     share, mean = (p >= 0.5).double().mean(), p.mean()
     close(module.losses["ratio"], 4 / 3 * (3 * share * mean + (1 - share) * (1 - mean)))
+
+
+def test_abacus_begins_at_a_random_place_in_training_and_at_the_first_in_evaluation(compiled: Compiled) -> None:
+    text = "model m[d = 5](x: tokens[n]) -> logits[n, 5] { return abacus[d, most = 6, offset = 3](x) }\n"
+    module, tokens = compiled(f"{page_of('abacus')}\n{text}", vocab=13), torch.tensor([[3, 4, 11, 5]])
+    places = module.get_parameter("abacus.places.weight")
+    torch.manual_seed(1)
+    rows = module.train()(tokens.expand(64, -1)) - module.get_parameter("abacus.table.weight")[tokens]
+    starts = [next(s for s in range(3) if torch.allclose(row[:2], places[s : s + 2], atol=1e-6)) for row in rows]
+    assert set(starts) == {0, 1, 2}
+    for row, start in zip(rows, starts, strict=True):
+        torch.testing.assert_close(row[2:], torch.stack((torch.zeros(5), places[start])), atol=1e-6, rtol=0)
+    own = module.eval()(tokens) - module.get_parameter("abacus.table.weight")[tokens]
+    torch.testing.assert_close(own[0, :2], places[:2], atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net"])
