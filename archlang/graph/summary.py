@@ -188,6 +188,8 @@ class _Counter:
             if isinstance(node.operation, Gradient):
                 # Forward and backward, whose operations training keeps too.
                 return cost + replace(inner, flops=3 * inner.flops, activations=3 * inner.activations)
+            if getattr(node.operation, "settled", False):
+                gradient_steps = 1
             # The other steps keep nothing until backward.
             activations = inner.activations * (times if gradient_steps is None else min(times, gradient_steps))
             return cost + replace(inner.times(times), activations=activations)

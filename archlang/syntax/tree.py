@@ -295,13 +295,15 @@ class If(Syntax):
 class RepeatStatement(Syntax):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
     number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
-    has a `drawn` block, which draws the number of steps in training."""
+    has a `drawn` block, which draws the number of steps in training, and `repeat 14 settled` the gradient of a fixed
+    point."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
     drawn: Name | CallExpression | None = None
     truncated: Expression | None = None
+    settled: bool = False
     body: Body
 
 

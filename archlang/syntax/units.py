@@ -31,7 +31,23 @@ FOREIGN_ELSE = ("elif", "elsif", "elseif")
 _HEADERS = ("if", "else", *FOREIGN_ELSE, "for", "while", *_LOOPS)
 # Words with which a line continues the one before it, and words before which a line does not end.
 _CONTINUING = frozenset(
-    ("else", "in", "when", "and", "or", "as", "at", "by", "carry", "after", "halting", "drawn", "truncated", "growing")
+    (
+        "else",
+        "in",
+        "when",
+        "and",
+        "or",
+        "as",
+        "at",
+        "by",
+        "carry",
+        "after",
+        "halting",
+        "drawn",
+        "truncated",
+        "settled",
+        "growing",
+    )
 )
 _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "average"}
 _UNFINISHED = frozenset(
