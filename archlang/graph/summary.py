@@ -77,7 +77,9 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     """Returns the costs of a graph for a sample with `length` positions in every input. Loops with shared weights run
     to their limits, or `depth` steps if that is less."""
     counter = _Counter(graph, depth)
-    cost = counter.region(graph.region, {name: length for value in graph.region.inputs for name in _names(value.type)})
+    cost = counter.region(
+        graph.region, {name: length for value in graph.region.inputs for name in names_of_lengths(value.type)}
+    )
     unique = sum(_weights(graph, graph.region, counter.nodes).values())
     return Summary(
         graph.name,
@@ -288,7 +290,7 @@ def _lengths_of_part(
     return found
 
 
-def _names(kind: Type) -> set[str]:
+def names_of_lengths(kind: Type) -> set[str]:
     return {name for dim in kind.lengths for name in dim.names}
 
 

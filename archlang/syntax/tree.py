@@ -491,6 +491,18 @@ class Search(Syntax):
     sought: tuple[Sought, ...]
 
 
+class CostBound(Syntax):
+    """`flops[512] <= 2e9`: the most that a sample of a length may cost."""
+
+    cost: Name
+    length: Expression | None = None
+    limit: Expression
+
+
+class CostBounds(Syntax):
+    bounds: tuple[CostBound, ...]
+
+
 class Claim(Syntax):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
     median over seeds, another claim the mean."""
@@ -511,7 +523,7 @@ class Recipe(Item):
     name_span: Span = field(compare=False, repr=False)
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Search | Claim | Missing, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | CostBounds | Claim | Missing, ...]
 
 
 class CellNumber(Syntax):

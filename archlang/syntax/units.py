@@ -15,6 +15,7 @@ from archlang.syntax.tokens import (
     CLOSERS,
     ENDS_OF_VALUES,
     ITEM_WORDS,
+    LINE_WORDS,
     PART_WORDS,
     RESERVED,
     STATEMENT_WORDS,
@@ -348,7 +349,7 @@ class _Cutter:
         is_bound = following in BINDERS
         outer = self._columns[parens[0].line] if parens else column
         if is_recipe:
-            if token in PART_WORDS and begins_line:
+            if token in LINE_WORDS and begins_line:
                 is_static = is_bound and (bool(parens) or column > indent)
                 return column <= outer and not is_static and not (before == "," and column > indent)
             return begins_line and not parens and self._is_unknown_line(place, indent, _CONTINUING_PARTS)
