@@ -337,7 +337,7 @@ def page_with(name: str, call: str, width: int, compiled: Compiled) -> Architect
 
 
 def test_ouro_weighs_the_losses_of_its_steps_and_has_their_entropy(compiled: Compiled) -> None:
-    module = page_with("ouro", "ouro[1, 9, vocab = 5](x)", 5, compiled)
+    module = page_with("ouro", "ouro[1, 9, out = 5](x)", 5, compiled)
     x, targets = torch.randn(1, N, D, dtype=torch.float64), torch.tensor([1, 4, 0, 2, 2, 3, 0])
     scored = torch.ones(1, N, dtype=torch.bool)
     batch = Batch(torch.arange(1), {"x": x}, {"x": torch.tensor([N])}, targets[None], scored)
