@@ -114,8 +114,7 @@ class Pipe(Syntax):
 
 
 class Missing(Syntax):
-    """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
-    the end of a body that is not closed."""
+    """A text that cannot be read, in place of a value."""
 
 
 Expression = (
@@ -225,14 +224,10 @@ class ActClause(Syntax):
 
 
 class Signature(Syntax):
-    """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
-    are missing."""
-
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
-    unread: frozenset[str] = frozenset()
 
 
 # Statements.
@@ -362,15 +357,8 @@ class ExpertsStatement(Syntax):
     body: Body
 
 
-class Unclear(Syntax):
-    """A body whose `header`, such as that of a loop, cannot be read."""
-
-    header: Missing
-    body: Body
-
-
 Loop = RepeatStatement | StackStatement | HaltingStatement | ScanStatement | ExpertsStatement
-Statement = Let | Assign | Update | LossStatement | Return | Emit | If | Loop | Missing | Unclear
+Statement = Let | Assign | Update | LossStatement | Return | Emit | If | Loop
 
 
 # Items.
@@ -421,8 +409,8 @@ class Extern(Item):
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records`, `cuts` and `acts` belong to blocks, `pure` too (no weights,
     no randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to
-    tasks; `includes` (the names behind `with`) to optimizers. `unread` are the clauses that could not be read. `python`
-    is "module:Class"; settings have none."""
+    tasks; `includes` (the names behind `with`) to optimizers. `python` is
+    "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -441,7 +429,6 @@ class Extern(Item):
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
-    unread: tuple[Missing, ...] = ()
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
 
@@ -509,7 +496,7 @@ class Recipe(Item):
     name_span: Span = field(compare=False, repr=False)
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Search | Claim | Missing, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | Claim, ...]
 
 
 class CellNumber(Syntax):
@@ -573,7 +560,7 @@ class Table(Item):
     name: str
     name_span: Span = field(compare=False, repr=False)
     origin: str = ""
-    parts: tuple[Row | Column | Columns | Missing, ...]
+    parts: tuple[Row | Column | Columns, ...]
 
 
 @dataclass(frozen=True)
