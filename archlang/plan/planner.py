@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited
+from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited, with_costs
 from archlang.plan import mistakes, rules
+from archlang.plan.bounds import check_bounds
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -128,7 +129,8 @@ class Planner:
         task, train = self._bind("task", settings), self._bind("train", settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
-        graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
+        with with_costs(bool(recipe.parts.bounds)):
+            graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
         if recipe.parts.at_test:
             changes = {setting.path.text: setting for setting in recipe.parts.at_test}
             statics_at_test = given_statics(recipe, "model", {**settings, **changes})
@@ -136,6 +138,8 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
+        if graph is not None and recipe.parts.bounds:
+            check_bounds(recipe, graph, settings)
         measures = self.measures(settings)
         seed = rules.check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
         model = recipe.declarations["model"]

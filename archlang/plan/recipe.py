@@ -15,7 +15,7 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import Declaration, ResolvedFile, prelude
 from archlang.resolve.values import BlockValue, Value
 from archlang.syntax import tree
-from archlang.syntax.tree import AtTest, Choice, Claim, Recipe, Search, StaticArgument, Variation, Vary
+from archlang.syntax.tree import AtTest, Choice, Claim, CostBounds, Recipe, Search, StaticArgument, Variation, Vary
 from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
@@ -30,6 +30,7 @@ class RecipeParts:
     at_test: tuple[tree.Setting, ...]
     vary: tuple[tree.Variation, ...]
     search: tuple[tree.Sought, ...]
+    bounds: tuple[tree.CostBound, ...]
     claims: tuple[tree.Claim, ...]
 
 
@@ -41,6 +42,7 @@ def read_parts(recipe: tree.Recipe, report: Report) -> RecipeParts:
     at_test: list[tree.Setting] = []
     vary: list[tree.Variation] = []
     search: list[tree.Sought] = []
+    bounds: list[tree.CostBound] = []
     claims: list[tree.Claim] = []
     for part in recipe.parts:
         match part:
@@ -55,6 +57,8 @@ def read_parts(recipe: tree.Recipe, report: Report) -> RecipeParts:
                 vary.extend(variations)
             case tree.Search(sought=sought):
                 search.extend(sought)
+            case tree.CostBounds(bounds=more):
+                bounds.extend(more)
             case tree.Claim():
                 claims.append(part)
     for word, example in _EXAMPLES.items():
@@ -62,7 +66,7 @@ def read_parts(recipe: tree.Recipe, report: Report) -> RecipeParts:
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
-    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(claims))
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(bounds), tuple(claims))
 
 
 SEED = tree.StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
@@ -236,9 +240,9 @@ def is_weight(name: str) -> bool:
     return name.startswith(LOSSES) and name.removeprefix(LOSSES).isidentifier()
 
 
-Part = Choice | AtTest | Vary | Search | Claim
+Part = Choice | AtTest | Vary | Search | CostBounds | Claim
 # The order in which a recipe's lines stand.
-_ORDER = ("task", "model", "train", AtTest, Vary, Search, Claim)
+_ORDER = ("task", "model", "train", AtTest, Vary, Search, CostBounds, Claim)
 
 
 def with_base(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from archlang.errors import Diagnostic, Source, Span
 from archlang.syntax import mistakes, tree
-from archlang.syntax.tokens import ITEM_WORDS, PART_WORDS
+from archlang.syntax.tokens import ITEM_WORDS, LINE_WORDS
 from archlang.syntax.tree import documentation_above
 
 # The tokens and nodes of a rule, with None for each optional part that is missing. The grammar, not Python, says which
@@ -52,6 +52,7 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "setting": (tree.Setting, "path _ value"),
     "variation": (tree.Variation, "path _ values"),
     "sought": (tree.Sought, "path _ values log"),
+    "bound_of_cost": (tree.CostBound, "cost _ length _ _ limit"),
     "published": (tree.Published, "_ median *cells _ origin"),
     "number_of_cell": (tree.CellNumber, "value _ deviation"),
     "no_number": (tree.CellNumber, "_"),
@@ -63,7 +64,7 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "return_": (tree.Return, "_ value"),
     "emit": (tree.Emit, "_ value"),
     "if_": (tree.If, "_ test then _ otherwise"),
-    "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated body"),
+    "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated settled body"),
     "stack": (tree.StackStatement, "target _ _ count body"),
     "halting": (tree.HaltingStatement, "target _ _ count _ state _ mixture _ by _ truncated body"),
     "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
@@ -72,6 +73,7 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "at_test": (tree.AtTest, "_ settings"),
     "vary": (tree.Vary, "_ *variations"),
     "search": (tree.Search, "_ *sought"),
+    "bounds": (tree.CostBounds, "_ *bounds"),
     "claim": (tree.Claim, "_ median metric _ index _ _ value _ deviation _ at *_ origin"),
     "row": (tree.Row, "_ title recipe _ at best_of published"),
     "absent_row": (tree.Row, "_ title _ why published"),
@@ -90,7 +92,7 @@ _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", 
 _CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records", "acts")
 _LARGEST = 2**63
 
-_PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(PART_WORDS)})\Z")
+_PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(LINE_WORDS)})\Z")
 
 
 def too_deep(nodes: Iterable[tree.Syntax]) -> Span | None:

@@ -290,13 +290,15 @@ class If(Syntax):
 class RepeatStatement(Syntax):
     """`y = repeat 14 truncated 2 { … emit e }`: all steps share their weights. `target` is the `y`, and `truncated` the
     number of the last steps through which gradients flow; both can be None. `repeat 14 drawn by uniform_steps[8, 20]`
-    has a `drawn` block, which draws the number of steps in training."""
+    has a `drawn` block, which draws the number of steps in training, and `repeat 14 settled` the gradient of a fixed
+    point."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
     drawn: Name | CallExpression | None = None
     truncated: Expression | None = None
+    settled: bool = False
     body: Body
 
 
@@ -476,6 +478,18 @@ class Search(Syntax):
     sought: tuple[Sought, ...]
 
 
+class CostBound(Syntax):
+    """`flops[512] <= 2e9`: the most that a sample of a length may cost."""
+
+    cost: Name
+    length: Expression | None = None
+    limit: Expression
+
+
+class CostBounds(Syntax):
+    bounds: tuple[CostBound, ...]
+
+
 class Claim(Syntax):
     """`claim test.accuracy[20] = 0.84 ± 0.01 at task.order = forward from "PANM, Table 7"`; `claim median …` claims the
     median over seeds, another claim the mean."""
@@ -496,7 +510,7 @@ class Recipe(Item):
     name_span: Span = field(compare=False, repr=False)
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Search | Claim, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | CostBounds | Claim, ...]
 
 
 class CellNumber(Syntax):
