@@ -15,7 +15,7 @@ def chosen(file: ResolvedFile, word: str, name: str) -> Definition | Extern | No
     if word == "train":
         own = file.optimizers.get(name)
         return library.with_settings(own) if own is not None else library.optimizer(name)
-    declaration = file.find(name)
+    declaration = file.declared(name)
     return declaration.item if declaration is not None else None
 
 

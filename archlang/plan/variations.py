@@ -83,8 +83,7 @@ def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[t
 
 @dataclass(frozen=True)
 class TableParts:
-    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
-    could not be read."""
+    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake."""
 
     table: tree.Table
     rows: tuple[tree.Row, ...]
@@ -96,7 +95,7 @@ def read_table(table: tree.Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
     rows = tuple(part for part in table.parts if isinstance(part, tree.Row))
     columns: list[tree.Column] = []
-    is_sound = table.is_whole
+    is_sound = True
     for part in table.parts:
         if isinstance(part, tree.Column):
             columns.append(_column(part))

@@ -168,7 +168,7 @@ class WrittenTable:
 
     def _has_distinct_titles(self, parts: Sequence[Row | Column], word: str, example: str) -> bool:
         table = self._table
-        if not parts and table.is_whole:
+        if not parts:
             self._report(
                 mistakes.empty_table(
                     table.name_span, table.name, word, example, table.span if word == "column" else None
@@ -290,9 +290,7 @@ class WrittenTable:
         tables = [self._averaged[id(column)][1] for column in columns if column.average]
         titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
         # A title that is there twice stands in place of another, which is then missing.
-        complete = [
-            table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and table.is_whole
-        ]
+        complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)])]
         checked: set[str] = set()
         for row in rows if tables else ():
             spend(len(tables))
@@ -443,6 +441,6 @@ def _average(row: TableRow, column: TableColumn, cells_of_column: Sequence[Table
 
 
 def _knows_what_varies(planner: Planner) -> bool:
-    """Whether no base of a recipe, and no static that it varies, is unknown."""
+    """Whether no static that a recipe varies is unknown."""
     recipe = planner.recipe
-    return recipe.parts.is_whole and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
+    return all(recipe.parameter(part.path.text) for part in recipe.parts.vary)

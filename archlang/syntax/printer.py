@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from archlang.errors import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import STEP, WIDTH, bracket_depths, laid, spaced, without_comma
-from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, PART_WORDS, closers, tokens
+from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, LINE_WORDS, closers, tokens
 
 if TYPE_CHECKING:
     from lark import Token
@@ -182,7 +182,7 @@ class _Formatter:
             moved = f"# {comment.lstrip('# ')}" if self._depth == 0 else str(comment)
             self._put(line, margin + " " * STEP * (code[0] == "}") + moved.rstrip(), code[0])
         pad = 0
-        if self._depth == 1 and self._item in ("recipe", "table") and code[0] in PART_WORDS:
+        if self._depth == 1 and self._item in ("recipe", "table") and code[0] in LINE_WORDS:
             pad = max(0, (6 if self._item == "table" else 5) - len(code[0]))
         text = text or laid(code, len(margin), len(margin) + pad)
         text = code[0] + " " * pad + text[len(code[0]) :]
