@@ -76,7 +76,7 @@ def test_an_unfinished_line_is_the_place_of_the_mistake(line: str, sign: str, fo
 
 def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:
     assert report('table t {\n    row "Prior" absent\n    columns "T" test.accuracy at seed in 1..2\n}') == lines(
-        'error[E0101]: expected a string after `absent`, found the next line',
+        "error[E0101]: expected a string after `absent`, found the next line",
         " --> x.arch:2:17",
         '2 |     row "Prior" absent',
         "  |                 ^^^^^^ incomplete",
