@@ -349,7 +349,7 @@ def test_ouro_weighs_the_losses_of_its_steps_and_has_their_entropy(compiled: Com
     try:
         logits, p, negative = ouro(module.get_submodule("ouro"), x[0])
         losses = [nn.functional.cross_entropy(each, targets, reduction="none") for each in logits]
-        expected = sum((share * own).mean() for share, own in zip(p, losses, strict=True))
+        expected = torch.stack([share * own for share, own in zip(p, losses, strict=True)]).sum(0).mean()
     finally:
         torch.set_default_dtype(torch.float32)
     same_gradients(loss + 0.1 * module.losses["entropy"], expected + 0.1 * negative, list(module.parameters()))
