@@ -190,20 +190,18 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     current: _Check | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for check in _checks(resolved, report):
-                current = check
-                points += [check._replace(check=of_points) for of_points in check.run()]
+            for current in _checks(resolved, report):
+                points += [current._replace(check=of_points) for of_points in current.run()]
+        report.begin_points()
+        left = MOST_STEPS_WITH_POINTS - budget.spent
+        for index, current in enumerate(points):
+            # Steps that one recipe does not need are shared by the others.
+            with limited(left // (len(points) - index)) as budget:
+                current.run()
+            left -= min(budget.spent, budget.steps)
     except TooMuchWork:
         assert current is not None, "an empty program takes no work"
         report(too_much_work(current.item.name_span, current.item.name, MOST_STEPS))
-        return
-    report.begin_points()
-    left = MOST_STEPS_WITH_POINTS - budget.spent
-    for index, check in enumerate(points):
-        # Steps that one recipe does not need are shared by the others.
-        with limited(left // (len(points) - index)) as budget:
-            check.run()
-        left -= min(budget.spent, budget.steps)
 
 
 class _Check(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from archlang.errors import Span
-from archlang.errors.effort import TooMuchWork, spend
+from archlang.errors.effort import TooMuchWork
 from archlang.errors.names import did_you_mean, is_typing_error
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
@@ -275,7 +275,6 @@ class WrittenTable:
         complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)])]
         checked: set[str] = set()
         for row in rows if tables else ():
-            spend(len(tables))
             missing = [table for table in complete if row.title not in titles[id(table)] and row.title not in checked]
             checked.add(row.title)
             if row.recipe is None:
