@@ -506,8 +506,6 @@ def updated_names(body: tree.Body) -> dict[str, Span]:
                 case tree.If(then=then, otherwise=otherwise):
                     visit(then.statements)
                     visit(() if otherwise is None else otherwise.statements)
-                case tree.Unclear(body=inner):
-                    visit(inner.statements)
                 case _ if isinstance(statement, tree.Loop):
                     bound.update(filter(None, [statement.target]))
                     own = {getattr(statement, name, None) for name in ("variable", "before")}

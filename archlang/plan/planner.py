@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
     """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
-    joined, is_sound = with_base(
+    joined = with_base(
         recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
     )
-    return resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
+    return resolve_recipe(resolved, read_parts(joined, report), report)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Planner:
         """Checks every line of the recipe, except the paths that `check_paths` checks, and its first point."""
         point = self.first_point()
         plan = self.plan(point)
-        measures = self.measures(point) if self.recipe.parts.is_whole else None
+        measures = self.measures(point) if self.recipe.parts.recipe.is_whole else None
         check_claims(self.recipe, measures)
         if plan is not None and measures is not None:
             check_claimed_groups(self.recipe, measures)
@@ -122,7 +122,7 @@ class Planner:
         recipe = self.recipe
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
-        if not recipe.parts.is_whole:
+        if not recipe.parts.recipe.is_whole:
             for word in recipe.declarations:
                 given_statics(recipe, word, settings)
             return None
