@@ -78,7 +78,7 @@ class Certificate:
 
     def facts(self) -> dict[str, object]:
         """Returns the certificate as JSON has it."""
-        return {"equal": self.is_equal, **asdict(self)}
+        return {"is_equal": self.is_equal, **asdict(self)}
 
 
 def certify(

@@ -99,10 +99,10 @@ def test_equal_writes_a_certificate_and_exits_with_1_if_something_differs(archla
     assert (result.code, result.err) == (0, "")
     assert "attention.query.weight = attn.q_proj.weight, by similar names" in result.out
     certificate = json.loads(Path("equal.json").read_text(encoding="utf-8"))
-    assert certificate["equal"] is True
+    assert certificate["is_equal"] is True
     Path("decoder.py").write_text(module.replace("relu(", "2 * relu("), encoding="utf-8")
     other = archlang(*command, *by_hand, "--json")
-    assert (other.code, json.loads(other.out)["equal"]) == (1, False)
+    assert (other.code, json.loads(other.out)["is_equal"]) == (1, False)
     assert json.loads(other.out)["plugins"] != certificate["plugins"]
 
 

@@ -85,7 +85,7 @@ def test_the_same_architecture_written_by_another_person_is_equal(compare: Compa
     }  # fmt: skip
     assert [each.at for each in made.comparisons if each.what == "causality"] == ["both are causal"]
     facts = json.loads(json.dumps(made.facts()))
-    assert (facts["equal"], len(facts["weights"]), len(facts["plugins"]["mine.py"])) == (True, 13, 64)
+    assert (facts["is_equal"], len(facts["weights"]), len(facts["plugins"]["mine.py"])) == (True, 13, 64)
     assert facts["versions"]["torch"] == torch.__version__
 
 
