@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.elementwise import exp, tanh
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.block import MaskN, Weightless
 
@@ -48,7 +49,7 @@ class Tanh(Elementwise):
     """tanh(x)"""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return torch.tanh(x)
+        return tanh(x)
 
 
 class Sigmoid(Elementwise):
@@ -69,7 +70,7 @@ class Exp(Elementwise):
     """exp(x)"""
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return torch.exp(x)
+        return exp(x)
 
 
 class Abs(Elementwise):

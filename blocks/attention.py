@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout, is_drawn_here
+from archlang.backend.kernels.elementwise import tanh
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
@@ -331,7 +332,7 @@ class Attention(KeyedAttention):
         products = query @ key.transpose(-1, -2)
         logits = products / sqrt(query.shape[-1]) if self.scale is None else products * self.scale
         if self.softcap:
-            logits = self.softcap * torch.tanh(logits / self.softcap)
+            logits = self.softcap * tanh(logits / self.softcap)
         if self.slopes is not None:
             slopes = self.slopes[first_head : first_head + query.shape[1]]
             logits = logits + self._bias(query, key.shape[2], start, slopes)

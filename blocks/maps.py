@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
+from archlang.backend.kernels.elementwise import tanh
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
@@ -75,13 +76,14 @@ class Scores(Weightless):
     ) -> Float[Tensor, "b n m h"]:
         query, key = split_heads(q, self.heads), split_heads(k, self.key_heads)
         query = query * self.scale if self.scale else query / sqrt(query.shape[-1])
-        if query.shape[2] == 1 and key.stride(0) != key.shape[1] * key.stride(1):
-            # The product of matrices would copy all keys for a single row, unless samples lie together as in a cache.
+        if query.shape[2] == 1 and key.stride(0) not in (0, key.shape[1] * key.stride(1)):
+            # The product of matrices would copy all keys for a single row, unless samples lie together as in a cache,
+            # or share them.
             products = (query * shared(key, self.heads)).sum(-1)[:, :, None]
         else:
             products = of_groups(query, key.transpose(-1, -2))
         if self.softcap:
-            products = self.softcap * torch.tanh(products / self.softcap)
+            products = self.softcap * tanh(products / self.softcap)
         return heads_last(products)
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
@@ -519,16 +521,14 @@ class Interpolate(Weightless):
         if not t.shape[3]:
             return heads_last((p * 0.0).expand(-1, t.shape[1], -1, -1))
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
-        before = known.floor()
-
-        def looked_up(at: Tensor) -> Tensor:
-            return t.gather(3, at.long().expand(-1, t.shape[1], -1, -1))
-
-        values, part = looked_up(before), place - before
+        index = known.long()
+        part = place - index
+        values = t.gather(3, index.expand(-1, t.shape[1], -1, -1))
         is_large = is_large_on_cpu(place, place.numel(), _MANY_PLACES) and not place.requires_grad
         if is_large and holds(part == 0):
             return heads_last(values)
-        return heads_last(torch.lerp(values, looked_up(known.ceil()), part.to(values.dtype)))
+        after = t.gather(3, known.ceil().long().expand(-1, t.shape[1], -1, -1))
+        return heads_last(torch.lerp(values, after, part.to(values.dtype)))
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:

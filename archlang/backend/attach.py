@@ -54,9 +54,10 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> loops.Loop:
         "split": split,
     }
     match node.operation:
-        case operations.Repeat(count=count, emits=emits, truncated=truncated, drawn=drawn):
+        case operations.Repeat(count=count, emits=emits, truncated=truncated, drawn=drawn, settled=settled):
             states, drawn = loop_layout(node).states, relative_path(drawn, loop.scope) if drawn else ""
-            return loops.RepeatLoop(**common, states=states, emits=emits, truncated=truncated, count=count, drawn=drawn)
+            common |= {"emits": emits, "truncated": truncated, "settled": settled}
+            return loops.RepeatLoop(**common, states=states, count=count, drawn=drawn)
         case operations.Stack(path=path, emits=emits):
             path = relative_path(path, loop.scope)
             return loops.StackLoop(**common, states=loop_layout(node).states, emits=emits, path=path)

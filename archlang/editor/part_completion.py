@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from archlang.editor.completion_options import Completion, choices, of_item, of_static, static_values
 from archlang.editor.document import Document
 from archlang.editor.recipe_facts import RecipeFacts, recipes_of
+from archlang.graph.card import COSTS
 from archlang.syntax.stack import read_prefix
-from archlang.syntax.tokens import PART_WORDS, TABLE_WORDS, unclosed
+from archlang.syntax.tokens import LINE_WORDS, TABLE_WORDS, unclosed
 from archlang.syntax.tree import Column, Columns, Recipe, Table
 
 if TYPE_CHECKING:
     from lark import Token
 
-_PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(PART_WORDS)})[ \t\"])", re.MULTILINE)
+_PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(LINE_WORDS)})[ \t\"])", re.MULTILINE)
 # The keywords within a line, by their terminals.
 _CLAUSES = {
     **{word.upper(): word for word in ("from", "at", "of", "claims", "absent", "median", "log", "in")},
@@ -50,7 +51,7 @@ def part_completions(document: Document, header: int, brace: int | None, offset:
     names = [*place.names()]
     yield from names
     if brace is not None and not names and is_line_start:
-        words = (word for word in PART_WORDS if (word in TABLE_WORDS) == is_table)
+        words = (word for word in LINE_WORDS if is_table == (word in TABLE_WORDS))
         yield from (Completion(word, "keyword") for word in words)
     for terminal, clause in _CLAUSES.items():
         # After a value, `in` compares.
@@ -98,6 +99,8 @@ class _Place:
             yield from (Completion(name, "table") for name in names)
         elif last in ("CLAIM", "COLUMNS") or (last, before) in _BEFORE_METRICS:
             yield from (Completion(metric, "metric") for metric in self._recipes.metrics)
+        elif last in ("WHERE", "COMMA") and self._terminal(0) == "WHERE":
+            yield from (Completion(cost, "metric") for cost in COSTS)
         elif last in _LISTS or last == "COMMA":
             yield from self._paths(list_word)
 

@@ -243,9 +243,6 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if not block.declaration.item.is_whole:
-            self._context.is_whole = False
-            return None
         if len(arguments) != len(values):
             if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)

@@ -31,15 +31,13 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
-    name."""
+    `own_lengths` counts the lengths that scans have for themselves, by name."""
 
     def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None = None) -> None:
         self._report = report
         self._observe = observe
         self.may_be_unknown = may_be_unknown
         self.reported = 0
-        self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}

@@ -42,7 +42,6 @@ class Expressions:
             case tree.Number():
                 return self._number(expression.value, expression.span, frame)
             case tree.Missing():
-                self._context.is_whole = False
                 return None
             case tree.CallExpression(callee=callee, arguments=None):
                 is_bound, bound = frame.find(callee.text)

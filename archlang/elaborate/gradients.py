@@ -44,6 +44,10 @@ def gradient(
         report(mistakes.gradient_of_constant(loss_span, value_span))
         return None
     halting = next((node for node in body.walk() if isinstance(node.operation, Halting)), None)
+    settled = next((node for node in body.walk() if getattr(node.operation, "settled", False)), None)
+    if settled is not None:
+        report(mistakes.gradient_of_settled(loss_span, settled.span or loss_span))
+        return None
     if halting is not None:
         report(mistakes.gradient_of_halting(loss_span, halting.span or loss_span))
         return None

@@ -41,9 +41,9 @@ class Loops:
 
     def repeat(self, statement: tree.RepeatStatement | tree.StackStatement, frame: Frame) -> None:
         """Elaborates `repeat` and `stack`."""
-        word, by, truncated = "stack", None, None
+        word, by, truncated, settled = "stack", None, None, False
         if isinstance(statement, tree.RepeatStatement):
-            word, by, truncated = "repeat", statement.drawn, statement.truncated
+            word, by, truncated, settled = "repeat", statement.drawn, statement.truncated, statement.settled
         count = self._steps(statement, word, frame, least=int(by is not None))
         gradient_steps = None if truncated is None else self._count(truncated, "truncated", frame)
         if truncated is not None and gradient_steps == 0:
@@ -65,7 +65,9 @@ class Loops:
             frame.names.update(dict.fromkeys(_bound_names(statement.body) - set(frame.names)))
         # One step stands in for an unknown count, so that the body is checked.
         steps, emits = 1 if count is None else count, statement.target is not None
-        operation: operations.Loop = operations.Repeat(steps, gradient_steps, emits, drawn or "")
+        operation: operations.Loop = operations.Repeat(
+            steps, gradient_steps, emits, drawn or "", settled and gradient_steps != 0
+        )
         if stack_path:
             operation = operations.Stack(steps, stack_path, emits)
         values = _states_and_emission(inner, states, emission, emits)
@@ -504,8 +506,6 @@ def updated_names(body: tree.Body) -> dict[str, Span]:
                 case tree.If(then=then, otherwise=otherwise):
                     visit(then.statements)
                     visit(() if otherwise is None else otherwise.statements)
-                case tree.Unclear(body=inner):
-                    visit(inner.statements)
                 case _ if isinstance(statement, tree.Loop):
                     bound.update(filter(None, [statement.target]))
                     own = {getattr(statement, name, None) for name in ("variable", "before")}

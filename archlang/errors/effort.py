@@ -62,6 +62,17 @@ def is_check() -> bool:
     return not _current().needs_costs
 
 
+@contextmanager
+def with_costs(needed: bool) -> Iterator[None]:
+    """Graphs that are made inside have their costs, if they are needed; steps count as outside."""
+    budget = _current()
+    before, budget.needs_costs = budget.needs_costs, budget.needs_costs or needed
+    try:
+        yield
+    finally:
+        budget.needs_costs = before
+
+
 def spend(steps: int = 1) -> None:
     """Counts steps; a step is about the evaluation of a small expression. Outside of `limited`, nothing is limited.
 

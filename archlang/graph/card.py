@@ -17,9 +17,9 @@ from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positio
 from archlang.graph.growth import growths
 from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
-from archlang.graph.summary import summarize
+from archlang.graph.summary import names_of_lengths, summarize, weights_by_path
 from archlang.graph.transitions import Transition, transitions
-from archlang.types import Type
+from archlang.types import Dim, Type
 from archlang.types.causality import Manner, Reach, manner_of
 from archlang.types.dimension import Quotient
 
@@ -193,6 +193,45 @@ def _trimmed(coefficients: Iterable[Fraction]) -> tuple[Fraction, ...]:
     while trimmed and not trimmed[-1]:
         trimmed.pop()
     return tuple(trimmed)
+
+
+class CostAt(NamedTuple):
+    """A cost of a sample of some length, and the block with the largest part of it, with its share; None if it is
+    unknown, because it is `unknown` for some blocks."""
+
+    value: int | None
+    largest: str = ""
+    unknown: str = ""
+
+
+COSTS = ("parameters", "flops", "activations", "state")
+
+
+def cost_at(graph: Graph, cost: str, length: int) -> CostAt:
+    """Returns one of `COSTS` at a length."""
+    if cost == "state":
+        state = decoding_state(graph)
+        if state is None:
+            return CostAt(None, unknown="of a model that sees the future")
+        lengths = {name: Dim.of(length) for value in graph.region.inputs for name in names_of_lengths(value.type)}
+        state = state.substitute(lengths)
+        return CostAt(state.constant, unknown=f"of {state}")
+    summary = summarize(graph, length)
+    value, unknown = {
+        "parameters": (summary.unique, summary.unknown), "flops": (summary.flops, summary.uncounted),
+        "activations": (summary.activations, summary.unmeasured),
+    }[cost]  # fmt: skip
+    if unknown:
+        return CostAt(None, unknown=f"of {', '.join(unknown)}")
+    parts = Counter[str]()
+    if cost == "parameters":
+        parts.update(dict(weights_by_path(graph)))
+    else:
+        for node in graph.region.walk():
+            if node.instance is not None and node.id in summary.nodes:
+                parts[graph.instances[node.instance].block] += getattr(summary.nodes[node.id], cost)
+    (name, most), *_ = [*parts.most_common(1), ("", 0)]
+    return CostAt(value, f"`{name}` has {100 * most / value:.0f} % of it" if most else "")
 
 
 # Steps, and what is read

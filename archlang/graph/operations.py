@@ -91,13 +91,15 @@ class Repeat:
 
     Gradients flow through the last `truncated` steps only; through all if that is None. `emits` says that each step
     returns a result, of which the loop's is the last. If `drawn` is not "", the instance of this path draws the number
-    of steps in training; in evaluation it is `count`."""
+    of steps in training; in evaluation it is `count`. A `settled` loop has the gradient of a fixed point, of which
+    `truncated` is the number of terms, all steps if that is None."""
 
     mnemonic: ClassVar = "repeat"
     count: int
     truncated: int | None = None
     emits: bool = False
     drawn: str = ""
+    settled: bool = False
 
 
 @dataclass(frozen=True)

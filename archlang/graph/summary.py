@@ -77,7 +77,9 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     """Returns the costs of a graph for a sample with `length` positions in every input. Loops with shared weights run
     to their limits, or `depth` steps if that is less."""
     counter = _Counter(graph, depth)
-    cost = counter.region(graph.region, {name: length for value in graph.region.inputs for name in _names(value.type)})
+    cost = counter.region(
+        graph.region, {name: length for value in graph.region.inputs for name in names_of_lengths(value.type)}
+    )
     unique = sum(_weights(graph, graph.region, counter.nodes).values())
     return Summary(
         graph.name,
@@ -186,6 +188,8 @@ class _Counter:
             if isinstance(node.operation, Gradient):
                 # Forward and backward, whose operations training keeps too.
                 return cost + replace(inner, flops=3 * inner.flops, activations=3 * inner.activations)
+            if getattr(node.operation, "settled", False):
+                gradient_steps = 1
             # The other steps keep nothing until backward.
             activations = inner.activations * (times if gradient_steps is None else min(times, gradient_steps))
             return cost + replace(inner.times(times), activations=activations)
@@ -286,7 +290,7 @@ def _lengths_of_part(
     return found
 
 
-def _names(kind: Type) -> set[str]:
+def names_of_lengths(kind: Type) -> set[str]:
     return {name for dim in kind.lengths for name in dim.names}
 
 

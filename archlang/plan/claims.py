@@ -74,7 +74,7 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
     none of them, so it is left out."""
     for table in file.tables.values():
         spend(1 + len(table.parts) // 20)
-        rows = [part for part in table.parts if isinstance(part, Row) and part.recipe == recipe and part.published]
+        rows = [part for part in table.parts if isinstance(part, Row) and part.runs and part.published]
         if not rows:
             continue
         parts = read_table(table, ignore)
@@ -84,7 +84,8 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
             origin = table.origin if row.published.origin is None else row.published.origin
             for column, number in zip(columns, row.published.cells, strict=False):
                 spend()
-                if number.value is None or row.best_of or column.best_of or column.average:
+                own = row.recipe or (column.recipe and column.recipe.text)
+                if number.value is None or row.best_of or column.best_of or column.average or own != recipe:
                     continue
                 settings = (*row.at, *column.at)
                 at = {**point, **{setting.path.text: setting for setting in settings}}

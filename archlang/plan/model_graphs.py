@@ -9,7 +9,7 @@ from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.static_arguments import evaluated, parameter_kind
 from archlang.errors import ProgramError, Report, ignore
-from archlang.errors.effort import Memo
+from archlang.errors.effort import Memo, is_check
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
 from archlang.graph import operations
@@ -65,7 +65,7 @@ class ModelGraphs:
         bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
         are_texts = all(_is_its_text(bound.value) for bound in bounds.values())
         return self._elaborated.get(
-            (model, self._texts(bounds), may_be_unknown) if are_texts else None,
+            (model, self._texts(bounds), may_be_unknown, is_check()) if are_texts else None,
             lambda: Elaborated(*elaborate(model, statics, sizes, span, report, may_be_unknown=may_be_unknown)),
         )
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited
+from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited, with_costs
 from archlang.plan import mistakes, rules
+from archlang.plan.bounds import check_bounds
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.measures import Measures
 from archlang.plan.model_graphs import ModelGraphs, have_same_weights
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
     """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
-    joined, is_sound = with_base(
+    joined = with_base(
         recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
     )
-    return resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
+    return resolve_recipe(resolved, read_parts(joined, report), report)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Planner:
         """Checks every line of the recipe, except the paths that `check_paths` checks, and its first point."""
         point = self.first_point()
         plan = self.plan(point)
-        measures = self.measures(point) if self.recipe.parts.is_whole else None
+        measures = self.measures(point) if self.recipe.parts.recipe.is_whole else None
         check_claims(self.recipe, measures)
         if plan is not None and measures is not None:
             check_claimed_groups(self.recipe, measures)
@@ -121,14 +122,15 @@ class Planner:
         recipe = self.recipe
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
-        if not recipe.parts.is_whole:
+        if not recipe.parts.recipe.is_whole:
             for word in recipe.declarations:
                 given_statics(recipe, word, settings)
             return None
         task, train = self._bind("task", settings), self._bind("train", settings)
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
-        graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
+        with with_costs(bool(recipe.parts.bounds)):
+            graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
         if recipe.parts.at_test:
             changes = {setting.path.text: setting for setting in recipe.parts.at_test}
             statics_at_test = given_statics(recipe, "model", {**settings, **changes})
@@ -136,6 +138,8 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
+        if graph is not None and recipe.parts.bounds:
+            check_bounds(recipe, graph, settings)
         measures = self.measures(settings)
         seed = rules.check_seed(recipe, settings["seed"].value) if "seed" in settings else 1
         model = recipe.declarations["model"]

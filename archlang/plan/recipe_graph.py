@@ -40,7 +40,7 @@ def recipe_graph(
     model, choice = recipe.declarations["model"], recipe.parts.choices.get("model")
     if model is None or choice is None:
         return None
-    span, report = choice.value.span, _report_at_point(recipe, point, choice.value.span)
+    span, report = choice.value.span, report_at_point(recipe, point, choice.value.span)
     ambient = model_sizes(sizes)
     if task is not None:
         ambient |= features_of_fields(task, model)
@@ -49,7 +49,7 @@ def recipe_graph(
     elaborated = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
     graph, result, inputs = elaborated.graph, elaborated.result, elaborated.inputs
     if graph is None or result is None or task is None:
-        return None if task is not None or graph is None or not graph.is_whole else graph
+        return None if task is not None or graph is None else graph
     if sizes_known and (names := graph.unknown_sizes):
         report(elaborate_mistakes.needs_task(span, model.name, names))
         return None
@@ -61,15 +61,15 @@ def recipe_graph(
     future = model_graphs.leak(elaborated) if getattr(task.declaration.item, "causal", False) else None
     leak = _sees_future(future, task, graph, model, span) or _leak_of_targets(graph, model, span)
     if leak is not None:
-        _report_at_point(recipe, point)(leak)
+        report_at_point(recipe, point)(leak)
         return None
-    if graph.is_whole and not elaborated.may_have_weights:
+    if not elaborated.may_have_weights:
         report(mistakes.no_weights(span, recipe.name, model.name))
         return None
-    return graph if graph.is_whole else None
+    return graph
 
 
-def _report_at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:
+def report_at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:
     """Returns the report of a recipe's mistakes, which adds the values that the model has here to a mistake in a body,
     or, without settings of the point, `model`, the place of the model in the recipe."""
     settings = [setting for path, setting in point.items() if path.startswith("model.")]

@@ -189,6 +189,9 @@ def _end(planner: Planner, path: tree.Name, end: tree.Expression) -> int | float
 
 def _try(planner: Planner, path: tree.Name, value: tree.Expression) -> bool:
     setting = tree.Setting(path=path, value=value, span=value.span)
+    # `tune` leaves out the points beyond a bound.
+    recipe = replace(planner.recipe, parts=replace(planner.recipe.parts, bounds=()))
+    planner = replace(planner, recipe=recipe)
     return planner.plan({**planner.first_point(), path.text: setting}) is not None
 
 

@@ -22,7 +22,8 @@ _AFTER_PIPE = frozenset((*"+-*/%", "==", "!=", "<", "<=", ">", ">=", "and", "or"
 # Signs that may stand for another one.
 _OPERATORS = _AFTER_PIPE | {"=", ":", "<-", "->", "..", "in"}
 _NO_BLOCKS = (
-    *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "lambda",
+    *RESERVED, "scan", "experts", "after", "carry", "growing", "halting", "as", "by", "drawn", "truncated", "settled",
+    "lambda",
 )  # fmt: skip
 _BEFORE_CALLS = ("=", "<-", "return", "emit", "(", ",", "|>", "+", "-", "*", "/")
 

@@ -168,7 +168,7 @@ FORMS: tuple[Form, ...] = (
     Form(_block("repeat 5 truncated 2 halting a by halt { a <- f(a) }"), r"¦halting\b",
          "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor truncated: "
          "it decides while it runs how many steps it takes"),
-    Form(_block("stack 5 truncated 2 { a <- f(a) }"), r"¦truncated\b",
+    Form(_block("stack 5 truncated 2 { a <- f(a) }"), r"¦(?:truncated|settled)\b",
          "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of their "
          "own, and those of the first steps would never train"),
     Form(_block("y: seq[n, d] = norm(h)"),

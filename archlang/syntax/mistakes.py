@@ -20,9 +20,9 @@ _GROUPS = tuple(
         ("a statement", "LET RETURN", "LOSS EMIT IF REPEAT STACK SCAN NAME"),
         (ITEM, "USE EXTERN", "BLOCK MODEL RECIPE TABLE $END"),
         (
-            "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search` or `claim`)",
+            "a part of a recipe (`task`, `model`, `train`, `test`, `vary`, `search`, `where` or `claim`)",
             "VARY CLAIM",
-            "TASK MODEL TRAIN TEST SEARCH",
+            "TASK MODEL TRAIN TEST SEARCH WHERE",
         ),
         ("a part of a table (`row`, `column` or `columns`)", "ROW COLUMN", "COLUMNS"),
         ("a name", "NAME", "DOTTED"),

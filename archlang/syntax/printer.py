@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from archlang.errors import Source
 from archlang.syntax import tree
 from archlang.syntax.layout import STEP, WIDTH, bracket_depths, laid, spaced, without_comma
-from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, PART_WORDS, closers, tokens
+from archlang.syntax.tokens import CHOICE_WORDS, ITEM_WORDS, LINE_WORDS, closers, tokens
 
 if TYPE_CHECKING:
     from lark import Token
@@ -113,6 +113,10 @@ class _Formatter:
         self._tokens = sorted((*code, *comments), key=lambda token: token.start_pos or 0)
         pairs = closers(code, ("LBRACE",)).items()
         self._bodies = {id(code[first]): code[first : last + 1] for first, last in pairs}
+        # The next body of an `if`, which begins on the line where a body ends: `else {`
+        self._others = {
+            id(code[first]): code[last + 1 : last + 3] for first, last in pairs if code[last + 1 : last + 2] == ["else"]
+        }
         self._comments = [comment.start_pos or 0 for comment in comments]
         # Where statements, the lines of recipes and tables, and items begin.
         self._starts = {item.span.start for item in program.items}
@@ -162,7 +166,7 @@ class _Formatter:
         if has_comments or "{" in body[1:] or sum(token.start_pos in self._starts for token in body) > 1:
             return False
         line = [token for token in self._line if token.type != "COMMENT"]
-        has_room = STEP * self._depth + len(spaced([*line, *body[1:]])) <= WIDTH
+        has_room = STEP * self._depth + len(spaced([*line, *body[1:], *self._others.get(id(body[0]), ())])) <= WIDTH
         return len(body) == 2 or (has_room and line[0].line == body[-1].line)
 
     def _flush(self, beside: Token | None = None) -> None:
@@ -178,7 +182,7 @@ class _Formatter:
             moved = f"# {comment.lstrip('# ')}" if self._depth == 0 else str(comment)
             self._put(line, margin + " " * STEP * (code[0] == "}") + moved.rstrip(), code[0])
         pad = 0
-        if self._depth == 1 and self._item in ("recipe", "table") and code[0] in PART_WORDS:
+        if self._depth == 1 and self._item in ("recipe", "table") and code[0] in LINE_WORDS:
             pad = max(0, (6 if self._item == "table" else 5) - len(code[0]))
         text = text or laid(code, len(margin), len(margin) + pad)
         text = code[0] + " " * pad + text[len(code[0]) :]

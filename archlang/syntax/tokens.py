@@ -19,6 +19,8 @@ CHOICE_WORDS = ("task", "model", "train")
 RECIPE_WORDS = (*CHOICE_WORDS, "test", "vary", "search", "claim")
 TABLE_WORDS = ("row", "column", "columns")
 PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
+# `where` is also a clause of signatures.
+LINE_WORDS = (*PART_WORDS, "where")
 CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
     *("acts", "causal", "with", "python"),

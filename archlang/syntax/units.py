@@ -15,6 +15,7 @@ from archlang.syntax.tokens import (
     CLOSERS,
     ENDS_OF_VALUES,
     ITEM_WORDS,
+    LINE_WORDS,
     PART_WORDS,
     RESERVED,
     STATEMENT_WORDS,
@@ -30,7 +31,23 @@ FOREIGN_ELSE = ("elif", "elsif", "elseif")
 _HEADERS = ("if", "else", *FOREIGN_ELSE, "for", "while", *_LOOPS)
 # Words with which a line continues the one before it, and words before which a line does not end.
 _CONTINUING = frozenset(
-    ("else", "in", "when", "and", "or", "as", "at", "by", "carry", "after", "halting", "drawn", "truncated", "growing")
+    (
+        "else",
+        "in",
+        "when",
+        "and",
+        "or",
+        "as",
+        "at",
+        "by",
+        "carry",
+        "after",
+        "halting",
+        "drawn",
+        "truncated",
+        "settled",
+        "growing",
+    )
 )
 _CONTINUING_PARTS = _CONTINUING | {"claims", "best", "from", "log", "of", "average"}
 _UNFINISHED = frozenset(
@@ -332,7 +349,7 @@ class _Cutter:
         is_bound = following in BINDERS
         outer = self._columns[parens[0].line] if parens else column
         if is_recipe:
-            if token in PART_WORDS and begins_line:
+            if token in LINE_WORDS and begins_line:
                 is_static = is_bound and (bool(parens) or column > indent)
                 return column <= outer and not is_static and not (before == "," and column > indent)
             return begins_line and not parens and self._is_unknown_line(place, indent, _CONTINUING_PARTS)

@@ -152,7 +152,7 @@ def _kept_activations(plan: Plan, costs: Summary) -> list[int]:
     for node in normalize(plan.graph).region.nodes:
         cost = costs.nodes.get(node.id)
         steps = min(step_limit(node.operation) or 0, getattr(node.operation, "truncated", None) or sys.maxsize)
-        if cost is None or not steps:
+        if cost is None or not steps or getattr(node.operation, "settled", False):
             continue
         named = {name: Dim.of(costs.length) for kind in node.types for name in kind.count.names}
         states, inside = (

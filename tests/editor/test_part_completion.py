@@ -32,7 +32,7 @@ table results from "a paper" {
 
 …item
 """
-RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "claim")
+RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "where", "claim")
 METRICS = ("valid.accuracy", "test.accuracy", "test.loss", "run.seconds", "run.memory")
 STATICS = ("task.order", "model.d", "model.scaling", "train.lr", "seed")
 OF_MODEL, OTHER_STATICS = STATICS[1:3], (STATICS[0], *STATICS[3:])
@@ -49,6 +49,8 @@ def offered(place: str, line: str) -> list[str]:
 # The place, the line, some words that are offered there, and some that are not.
 PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     ("recipe", "¦", RECIPE_WORDS, ("row", "column", "base", "let", "norm")),
+    ("recipe", "where ¦", ("flops", "parameters", "state"), (*STATICS, "where")),
+    ("recipe", "where flops[512] <= 1e9, ¦", ("parameters",), STATICS),
     ("recipe", "cl¦", RECIPE_WORDS, ("row",)),
     ("recipe", "task ¦", ("ctl", "listops"), ("m", "adamw", "test.accuracy")),
     ("recipe", "task ctl[¦", ("order = ",), ("d = ",)),

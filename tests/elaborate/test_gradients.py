@@ -77,6 +77,8 @@ def test_a_block_and_a_value_of_the_name_hide_the_form() -> None:
         ("e = mean(linear[1](h)) y = h repeat 2 { y <- gradient(e, y) }", "e", "does not depend on the value"),
         ("s = h repeat 3 halting s by token_halt { s <- tanh(s) } y = gradient(mean(linear[1](s)), h)",
          "mean(linear[1](s))", "halting loop is not defined"),
+        ("s = h repeat 3 settled { s <- tanh(s) } y = gradient(mean(linear[1](s)), h)", "mean(linear[1](s))",
+         "a first derivative only"),
     ],
 )  # fmt: skip
 def test_what_is_no_gradient_is_explained(body: str, place: str, words: str) -> None:

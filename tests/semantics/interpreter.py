@@ -157,9 +157,17 @@ class _Interpreter:
         totals = []
         for t in range(last):
             inner = (*steps, t) if isinstance(loop, Stack) else steps
-            results, costs = self.region(node.regions[0], [*results[:count], *captured], inner)
+            kept = loop.truncated if isinstance(loop, Repeat) else None
+            terms, settles = kept or last, isinstance(loop, Repeat) and loop.settled
+            fixed = [_detached(value) for value in results[:count]] if settles else results[:count]
+            results, costs = self.region(node.regions[0], [*fixed, *captured], inner)
+            for _ in range(1, terms) if settles and t == last - 1 else ():
+                # One more term: the same states, with the gradient of what the step returns.
+                again = [_with_gradient(old, new) for old, new in zip(fixed, results, strict=False)]
+                results, costs = self.region(node.regions[0], [*again, *captured], inner)
             total = self.total(costs)
-            if isinstance(loop, Repeat) and loop.truncated is not None and t < last - loop.truncated:
+            kept = 1 if settles else kept
+            if kept is not None and t < last - kept:
                 results = [_detached(value) for value in results]
                 losses = {name: loss.detach() for name, loss in total.losses.items()}
                 total = replace(total, ponder=total.ponder.detach(), losses=losses)
@@ -294,6 +302,10 @@ class _Interpreter:
     def _zero(self) -> Tensor:
         weight = next(self._module.parameters(), None)
         return torch.zeros((), dtype=torch.float64 if weight is None else weight.dtype)
+
+
+def _with_gradient(old: Value, new: Value) -> Value:
+    return old + (new - new.detach()) if isinstance(old, Tensor) and isinstance(new, Tensor) else old
 
 
 def _detached(value: Value) -> Value:

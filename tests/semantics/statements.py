@@ -253,6 +253,7 @@ class Writer(Expressions):
             is_one = count == "1" and self.chance.happens(0.5)
             count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[1, {count}]'}"
         truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
+        truncated += " settled" if word == "repeat" and self.chance.happens(0.2) else ""
         head = f"{f'{target} = ' if target else ''}{word} {count}{truncated}"
         self.close(head, inner)
         if emission is not None:

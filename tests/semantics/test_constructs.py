@@ -30,6 +30,11 @@ BODIES = {
         f"repeat 5 truncated {steps} {{ s <- h h <- tanh(s + f(h, g(h))) }} return linear[vocab](h + s)"
         for steps in (0, 1, 2, 5, 9)
     },
+    "a settled repeat": "let f = relative_attention[1] let g = linear[d] s = 0 * h t = 1 k = mean(h) "
+    "y = repeat 5 settled { s <- tanh(0.5 * g(s) + f(h, s) + k) t <- t + 1 k <- 0.1 * tanh(mean(s) + k) "
+    "loss size = mean(sum_features(s * s)) emit linear[d](s) / t } return linear[vocab](y + s)",
+    "a settled repeat of fewer terms in loops": "stack 2 { repeat 3 truncated 2 settled { h <- tanh(linear[d](h)) } } "
+    "z = scan v in h { repeat 3 settled { v <- tanh(linear[d](v) + 1) } emit v } return linear[vocab](h + z)",
     # Halting
     **{
         f"states of other lengths and {halt}": "k = h v = mean(h) m = learned[2, d, init = normal]() "

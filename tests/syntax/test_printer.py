@@ -53,6 +53,14 @@ def test_formatting_is_idempotent(program_file: Path) -> None:
     assert max(map(len, re.sub(r" *#.*|\S*\".*", "", formatted(text)).splitlines()), default=0) <= WIDTH
 
 
+@pytest.mark.parametrize("width", range(90, 102))
+def test_a_body_before_else_stands_on_a_line_that_has_room(width: int) -> None:
+    name = "x" * width
+    assert_formatted(
+        f"block b(h: s) -> s {{\n    if a and c {{ {name} = f(h) }} else {{\n        b = h\n    }}\n    return h\n}}\n"
+    )
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_line_ends_and_comments_may_stand_anywhere(seed: int, everything: str) -> None:
     random = Random(seed)

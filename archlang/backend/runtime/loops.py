@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.runtime.call_cache import in_same_call
 from archlang.backend.runtime.carried_steps import CarriedStates
+from archlang.backend.runtime.fixed_points import at_fixed_point
 from archlang.backend.runtime.graph_loops import is_exporting, while_steps
 from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.backend.runtime.stacking import in_any_model, is_plain, needs_plain_form
@@ -100,7 +101,8 @@ class _CountedLoop(Loop):
     them, of which the loop's is the last. Gradients flow through the last `truncated` steps only, or through all.
     `step_results` gathers what the steps emit, unless it is None. With `carried`, the loop takes one step from the
     states of the training step before. With `together`,
-    it keeps its states alone until backward, which computes so many steps at a time again."""
+    it keeps its states alone until backward, which computes so many steps at a time again. If `settled`, it has the
+    gradient of a fixed point, of which `truncated` is the number of terms, all steps if that is None."""
 
     states: int
     emits: bool = False
@@ -108,6 +110,7 @@ class _CountedLoop(Loop):
     step_results: StepResults | None = None
     carried: CarriedStates | None = None
     together: int | None = None
+    settled: bool = False
 
     def __call__(self, *values: Any) -> Any:
         states, captured = values[: self.states], values[self.states :]
@@ -115,6 +118,11 @@ class _CountedLoop(Loop):
             states = self.carried.resume(states)
         steps = self._steps()[: None if self.carried is None else 1]
         detached = 0 if self.truncated is None else max(0, len(steps) - self.truncated)
+        take: Callable[..., Any] = self._take_steps
+        if self.settled:
+            detached, take = max(0, len(steps) - 1), partial(self._settle, self.truncated or len(steps))
+        elif self.together is not None:
+            take = partial(computed_again, self._take_steps)
         emissions: list[Any] = []
         extras: list[Costs] = []
         if detached:
@@ -125,7 +133,6 @@ class _CountedLoop(Loop):
         first = len(emissions) if torch.is_grad_enabled() else 0
         size = self.together or max(len(steps), 1)
         for start in range(detached, len(steps), size):
-            take = self._take_steps if self.together is None else partial(computed_again, self._take_steps)
             states, own_emissions, own_extras = take(steps[start : start + size], *states, *captured)
             emissions = own_emissions if self.step_results is None else emissions + own_emissions
             extras += own_extras
@@ -137,6 +144,11 @@ class _CountedLoop(Loop):
         if self.extras:
             return (*outputs, *_over_steps(self.extras, extras))
         return outputs if len(outputs) > 1 else outputs[0]
+
+    def _settle(self, terms: int, steps: Sequence[Body], *values: Any) -> Any:
+        """Takes the last step, with the gradient of a fixed point."""
+        states, captured = values[: self.states], values[self.states :]
+        return at_fixed_point(lambda *own: self._take_steps(steps, *own, *captured), states, terms)
 
     def _take_steps(self, steps: Sequence[Body], *values: Any) -> tuple[tuple[Any, ...], list[Any], list[Costs]]:
         """Takes some steps. Returns the states after them, what they emit (the last one alone unless `step_results`

@@ -36,15 +36,24 @@ def repeated(
     captured: Sequence[Any],
     emits: bool,
     detached: int,
+    terms: int,
     depth: int | None,
 ) -> Sequence[Any]:
-    """Runs the body once for each owner, the first `detached` times without gradients. Returns the states, the last
-    emission, and the sums of the costs; the mean of the depth, which has the index `depth` among them."""
+    """Runs the body once for each owner, the first `detached` times without gradients, and the last of a settled loop
+    once for each of the `terms` of its gradient. Returns the states, the last emission, and the sums of the costs; the
+    mean of the depth, which has the index `depth` among them."""
     count, results = len(states), [*states]
     totals: list[Any] = []
     for index, owner in enumerate(owners):
         with torch.set_grad_enabled(torch.is_grad_enabled() and index >= detached):
-            results = list(body(owner, *results[:count], *captured))
+            fixed, results = results, list(body(owner, *results[:count], *captured))
+            for _ in range(terms - 1 if index == len(owners) - 1 else 0):
+                # The same states, whose differences from themselves are 0, but have a gradient.
+                again = [
+                    old + (new - new.detach()) if isinstance(new, Tensor) else old
+                    for old, new in zip(fixed[:count], results, strict=False)
+                ]
+                results = list(body(owner, *again, *captured))
         if index < detached:
             results = [value.detach() if isinstance(value, Tensor) else value for value in results]
         costs = results[count + emits :]

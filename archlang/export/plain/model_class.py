@@ -257,15 +257,17 @@ class Forward:
         masks, captured = _list(arguments[ends[1] : ends[2]]), _list(arguments[ends[2] :])
         own, emits = ast.Name("self", ast.Load()), operations.emits(node.operation)
         match node.operation:
-            case operations.Repeat(count=count, truncated=truncated):
+            case operations.Repeat(count=count, truncated=truncated, settled=settled):
                 owners: ast.expr = ast.BinOp(_list([own]), ast.Mult(), ast.Constant(count))
                 detached = 0 if truncated is None else max(0, count - truncated)
+                terms = (truncated or count) if settled else 0
+                detached = count - 1 if settled else detached
                 depth = extras.index(DEPTH) if DEPTH in extras else None
-                call = self._call("repeated", body, owners, states, captured, emits, detached, depth)
+                call = self._call("repeated", body, owners, states, captured, emits, detached, terms, depth)
             case operations.Stack(path=path):
                 depth = extras.index(DEPTH) if DEPTH in extras else None
                 owners = attribute("self", relative_path(path, loop.scope))
-                call = self._call("repeated", body, owners, states, captured, emits, 0, depth)
+                call = self._call("repeated", body, owners, states, captured, emits, 0, 0, depth)
             case operations.Experts(path=path):
                 owners = attribute("self", relative_path(path, loop.scope))
                 return self._call("mixed", body, owners, *read, captured, mask)

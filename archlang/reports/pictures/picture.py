@@ -209,12 +209,14 @@ def _heading(node: Node, body: Region, instance: Instance | None) -> tuple[str, 
     match node.operation:
         case operations.Apply(block=block):
             return block, ()
-        case operations.Repeat(count=count, truncated=truncated):
+        case operations.Repeat(count=count, truncated=truncated, settled=settled):
             notes = ["one set of weights"]
             if instance is not None:
                 notes.append(f"drawn by {instance.block} in training")
             if truncated is not None:
-                notes.append(f"gradient of the last {truncated}")
+                notes.append(f"gradient of {truncated} terms" if settled else f"gradient of the last {truncated}")
+            if settled:
+                notes.append("gradient of a fixed point")
             return f"repeat × {count}", tuple(notes)
         case operations.Stack(count=count):
             return f"stack × {count}", ("own weights each step",)

@@ -100,6 +100,10 @@ no_cluster = RunError.wording(
 no_study = RunError.wording(
     "{folder} has no search of this recipe", "name the folder of one with `--out`, or begin one with `--trials N`"
 )
+no_point = RunError.wording(
+    "{count} points in a row are beyond the bounds of the recipe, or have values that contradict each other",
+    "lower the ranges after `search`, or raise the bounds after `where`",
+)
 study_fails = RunMachineError.wording(
     "{path} cannot be read or written: {reason}",
     "free space, or check the disk; then rerun the command: its trials resume",

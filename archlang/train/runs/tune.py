@@ -21,12 +21,13 @@ from archlang.train.record.mistakes import RunError, disk_errors_as
 from archlang.train.record.reading import LOCK, has, is_in_use, read_metrics, read_results
 from archlang.train.record.schemas import RESULTS, RUN, EvaluationMetrics
 from archlang.train.runs.engines import Engine
-from archlang.train.runs.mistakes import no_study, other_study, searched, study_fails
+from archlang.train.runs.mistakes import no_point, no_study, other_study, searched, study_fails
 from archlang.train.runs.points import JOBS, PRUNED, Point, PointResult, folder_name, make_folder
 from archlang.train.settings import Settings
 from archlang.train.trainer import SAVED_EVERY, Interval
 
 _STUDY = "study.sqlite"
+_MOST_REFUSED = 1_000  # points in a row
 _SECONDS_BETWEEN_LOOKS = 2.0
 _BASE = "recipe"
 """the attribute of a study with the recipe of its trials, without the searched values"""
@@ -208,12 +209,15 @@ class Tuning:
 
     def _points(self, trials: int) -> Iterator[Point]:
         for _ in range(trials):
-            plan = None
+            plan, refused = None, 0
             while plan is None:
                 trial = self._study.ask()
                 plan = self.search.plan(self._suggest(trial))
                 if plan is None:
-                    self._fail(trial)  # incompatible values, such as three heads of a width of 64
+                    self._fail(trial)  # incompatible values, such as three heads of a width of 64, or beyond a bound
+                    refused += 1
+                if refused == _MOST_REFUSED:
+                    raise no_point(_MOST_REFUSED)
             folder = self.folder / folder_name(plan, self.precision)
             if folder in self._running:
                 self._fail(trial)  # the same values as a running trial

@@ -93,8 +93,8 @@ def delta_product(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-def layer_norm(block: nn.Module, x: Tensor) -> Tensor:
-    norm = block.get_submodule("post")
+def layer_norm(block: nn.Module, x: Tensor, name: str = "post") -> Tensor:
+    norm = block.get_submodule(name)
     centred = x - x.mean()
     return centred / (centred.square().mean() + 1e-5).sqrt() * weight(norm, "weight") + weight(norm, "bias")
 
@@ -158,6 +158,30 @@ def energy_based(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def deep_equilibrium(block: nn.Module, x: Tensor) -> Tensor:
+    """The fixed point by many steps, and its gradient by a linear system."""
+    names = ("query", "key", "value", "output")
+    q, k, v, o = (weight(block, f"attend.{name}.weight") for name in names)
+    e = x @ weight(block, "inject.weight").T + weight(block, "inject.bias")
+    w1, b1, w2, b2 = (weight(block, f"{name}.{kind}") for name in ("hidden", "output") for kind in ("weight", "bias"))
+
+    def step(z: Tensor) -> Tensor:
+        rows = []
+        for i in range(N):
+            powers = ((z[: i + 1] @ k.T) @ (q @ z[i]) / D**0.5).exp()
+            a = layer_norm(block, e[i] + z[i] + o @ ((powers / powers.sum()) @ (z[: i + 1] @ v.T)), "norm")
+            rows.append(layer_norm(block, e[i] + a + w2 @ torch.relu(w1 @ a + b1) + b2, "norm_2"))
+        return torch.stack(rows)
+
+    z = torch.zeros_like(x)
+    with torch.no_grad():
+        for _ in range(100):
+            z = step(z)
+    jacobian = torch.func.jacrev(step)(z).detach().reshape(N * D, N * D)
+    moved: Tensor = torch.linalg.solve(torch.eye(N * D) - jacobian, (step(z) - z).flatten())
+    return z + moved.reshape(N, D)
+
+
 def hashed(token: int, seed: int) -> int:
     draw, prime = Random(seed), 2**31 - 1
     high, low, constant = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
@@ -192,6 +216,7 @@ PAGES: dict[str, tuple[str, Slow]] = {
     "ttt_mlp": ("ttt_mlp[inner = 9](x)", ttt_mlp),
     "titans_mlp": ("titans_mlp[inner = 9](x)", titans_mlp),
     "energy_based": ("energy_based[inner = 9](x)", energy_based),
+    "deep_equilibrium": ("deep_equilibrium[inner = 9](x)", deep_equilibrium),
     "path_attention": ("path_attention(x)", path_attention),
     "abacus": ("abacus[d, most = 9](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
@@ -211,7 +236,7 @@ def test_engram_takes_the_vocabulary_of_a_language_model(compiled: Compiled) -> 
     assert compiled(f"{page_of('engram')}\n{model}", vocab=50_257)(torch.tensor([[0, 50_256]])).isfinite().all()
 
 
-@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based"])
+@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium"])
 def test_a_page_with_gradients_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
     text = f"{page_of(name)}\n{model}"
@@ -242,6 +267,8 @@ def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compil
     torch.manual_seed(1)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.5)
+    if name == "deep_equilibrium":  # whose step has to be a contraction
+        nn.init.normal_(module.get_parameter(f"{name}.inject.weight"), std=5.0)
     tokens = torch.tensor([[3, 11, 0, 9, 9, 12, 1]])
     x = tokens if takes_tokens else torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
     torch.set_default_dtype(torch.float64)

@@ -209,3 +209,14 @@ def test_without_optuna_the_error_names_the_extra(
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MachineError, match=r"archlang\[tune\]"):
         tune.Tuning(search, tmp_path / "study")
+
+
+def test_a_search_without_a_point_within_the_bounds_ends(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "    search model.d in 300..400\n    where parameters <= 10_000\n    claim"
+    program.write_text(program.read_text().replace("    claim", lines, 1))
+    monkeypatch.setattr(tune, "_MOST_REFUSED", 5)
+    tuning = tune.Tuning(plan_search(program, sets={"train.steps": "2"}), tmp_path / "study", device="cpu")
+    with pytest.raises(RunError, match="5 points in a row are beyond the bounds"):
+        list(tuning.run(1, InProcess(), lambda: False))
