@@ -75,7 +75,7 @@ _NAMES: Mapping[QualifiedName, tuple[Import, str]] = {
 }  # fmt: skip
 
 
-class _Part(NamedTuple):
+class _LivePart(NamedTuple):
     """A definition without the members that nothing reads, the attributes that its code reads, and what its names
     mean."""
 
@@ -144,7 +144,7 @@ def _member(statement: ast.stmt) -> str:
 
 
 @cache
-def _part(name: QualifiedName, live: frozenset[str]) -> _Part:
+def _part(name: QualifiedName, live: frozenset[str]) -> _LivePart:
     """A definition with these of its members."""
     definition = _plain_definition(name)
     if isinstance(definition, ast.ClassDef):
@@ -158,7 +158,7 @@ def _part(name: QualifiedName, live: frozenset[str]) -> _Part:
     _require_plain(definition)
     attributes = frozenset(node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
     targets = (target_of(node) for node in global_names(definition))
-    return _Part(definition, attributes, tuple(dict.fromkeys(target for target in targets if target is not None)))
+    return _LivePart(definition, attributes, tuple(dict.fromkeys(target for target in targets if target is not None)))
 
 
 @cache
