@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_414, 4_400, 14),
     "reports": (3_702, 3_700, 6),
     "cli": (3_524, 3_500, 154),
-    "": (21_651, 16_500, 5_153),
+    "": (21_666, 16_500, 5_166),
 }
-TOTAL = 69_817  # the aim is 61,000, and the room of the parts
-TESTS = 62_122  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 69_832  # the aim is 61,000, and the room of the parts
+TESTS = 62_301  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
