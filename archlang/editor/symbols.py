@@ -425,7 +425,11 @@ class _OccurrenceReader:
                     self._places(at, paths, (self._choices(self._resolved, recipe),))
                 case tree.Column(average=True, metric=metric, at=at):
                     self._average(metric, at)
-                case tree.Column(at=at, best_of=paths) | tree.Columns(at=at, best_of=paths):
+                case (
+                    tree.Column(metric=metric, at=at, best_of=paths) | tree.Columns(metric=metric, at=at, best_of=paths)
+                ):
+                    if len(metric.parts) == 3:
+                        self._word(metric.parts[0], metric, self._recipes, r"^")
                     self._places(at, paths, items)
 
     def _places(

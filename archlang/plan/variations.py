@@ -1,7 +1,7 @@
 """The values that `vary` of a recipe and `columns` of a table list, and the points that a check plans of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from math import prod
@@ -98,7 +98,7 @@ def read_table(table: tree.Table, report: Report) -> TableParts:
     is_sound = True
     for part in table.parts:
         if isinstance(part, tree.Column):
-            columns.append(part)
+            columns.append(_column(part))
         elif isinstance(part, tree.Columns):
             values = [_values(place, report) for place in part.at]
             count = prod(map(len, values))
@@ -116,7 +116,22 @@ def _spread(part: tree.Columns, values: Sequence[Sequence[tree.Setting]]) -> Ite
         spend()
         shown = [unparse(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
         title = ", ".join([part.title] * bool(part.title) + shown)
-        yield tree.Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
+        yield _column(
+            tree.Column(
+                title=title, metric=part.metric, at=at, best_of=part.best_of, best_by=part.best_by, span=part.span
+            )
+        )
+
+
+def _column(part: tree.Column) -> tree.Column:
+    """A column whose metric has its recipe apart."""
+    name, span = part.metric, part.metric.span
+    if part.average or len(name.parts) != 3:
+        return part
+    dot = span.start + len(name.parts[0])
+    recipe = tree.Name(parts=name.parts[:1], span=Span(span.source, span.start, dot))
+    metric = tree.Name(parts=name.parts[1:], span=Span(span.source, dot + 1, span.end))
+    return replace(part, recipe=recipe, metric=metric)
 
 
 def _values(place: tree.Setting | tree.Variation, report: Report) -> Sequence[tree.Setting]:

@@ -75,12 +75,11 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "search": (tree.Search, "_ *sought"),
     "bounds": (tree.CostBounds, "_ *bounds"),
     "claim": (tree.Claim, "_ median metric _ index _ _ value _ deviation _ at *_ origin"),
-    "row": (tree.Row, "_ title recipe _ at best_of published"),
+    "row": (tree.Row, "_ title recipe _ at best_of _ best_by published"),
     "absent_row": (tree.Row, "_ title _ why published"),
-    "published_row": (tree.Row, "_ title published"),
-    "column": (tree.Column, "_ title metric _ index _ _ at best_of"),
+    "column": (tree.Column, "_ title metric _ index _ _ at best_of _ best_by"),
     "average_column": (tree.Column, "_ title average _ metric _ at"),
-    "columns": (tree.Columns, "_ title metric _ *at best_of"),
+    "columns": (tree.Columns, "_ title metric _ *at best_of _ best_by"),
 }
 # Nodes that can contain their own kind: each is a level.
 _Level = (

@@ -530,9 +530,9 @@ class Published(Syntax):
 
 
 class Row(Syntax):
-    """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
-    best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
-    recipe."""
+    """`row "NDR" ndr at model.steps = 14 best of model.scaling by valid.accuracy claims …`: a recipe, statics of it,
+    varied statics whose best value counts, by a metric or in each column, and published numbers. `row "DNC" absent
+    "why"` and `row "Prior work" claims …` run nothing; another row without a recipe runs those of the columns."""
 
     title: str
     recipe: str | None = None
@@ -540,21 +540,29 @@ class Row(Syntax):
     why: str = ""
     at: tuple[Setting, ...] = ()
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
     published: Published | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.recipe is not None or (not self.why and bool(self.at or self.best_of or not self.published))
 
 
 class Column(Syntax):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
-    recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
+    recipes, and varied statics whose best value counts. The metric of `column "S3" s3.test.accuracy` begins with the
+    `recipe` of rows that have none. `column "Copy" average of copy at test.length = 20` is an
     `average`: its `metric` is the name of a table, of which it averages the rows of the same titles over the columns
     with these settings."""
 
     title: str
     metric: Name
+    recipe: Name | None = None
     average: bool = False
     index: Expression | None = None
     at: tuple[Setting, ...] = ()
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
 
 
 class Columns(Syntax):
@@ -565,6 +573,7 @@ class Columns(Syntax):
     metric: Name
     at: tuple[Setting | Variation, ...]
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
 
 
 class Table(Item):
