@@ -279,18 +279,19 @@ class Act(HaltingBlock):
 
 @dataclass(kw_only=True)
 class Trials(HaltingState):
-    """A tally of the trials of a sample so far."""
+    """A tally of the trials so far of a sample or a position. Its fields have the shape of `live`, except
+    `gathered`."""
 
     remaining: Tensor
-    """[b]: Π_{k<t} (1 - λ_k) of the last step t"""
+    """Π_{k<t} (1 - λ_k) of the last step t"""
     unhalted: Tensor
-    """[b]: Π_{k<=t} (1 - λ_k)"""
+    """Π_{k<=t} (1 - λ_k)"""
     gathered: Tensor
-    """[b, 1]: Σ_{k<=t} p_k λ_k, without the last step's remaining probability"""
+    """Σ_{k<=t} p_k λ_k, without the last step's remaining probability, with the shape of the state"""
 
     @property
     def spent(self) -> Tensor:
-        """[b]: Σ_{k<=t} p_k"""
+        """Σ_{k<=t} p_k"""
         return 1 - self.unhalted
 
 
@@ -304,48 +305,60 @@ class BernoulliHalt(Weightless, HaltingBlock):
     Banino, Balaguer, Blundell, "PonderNet: learning to ponder", 2021, section 2. The paper halts by `drawn`."""
 
     evaluation: str
+    quantile = 0.5
 
-    def start(self, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
-        ones = torch.ones(len(state), dtype=torch.promote_types(state.dtype, torch.float32), device=state.device)
-        live = ones.bool()
+    def start(self, state: Float[Tensor, "b *n 1"], mask: MaskN) -> Trials:
+        ones = torch.ones_like(state[..., 0], dtype=torch.promote_types(state.dtype, torch.float32))
+        live = ones.bool() if mask is None else mask
         return Trials(
             state=state,
-            mixture=state,
+            mixture=state.masked_fill(~live[..., None], 0),
             live=live,
-            accepted=~live,
-            ponder=torch.zeros_like(ones),
+            accepted=torch.zeros_like(live),
+            ponder=ones.new_zeros(len(ones)),
             steps=torch.zeros_like(live, dtype=torch.int64),
             remaining=ones,
             unhalted=ones,
-            gathered=torch.zeros_like(ones)[:, None],
+            gathered=torch.zeros_like(ones)[..., None],
         )
 
-    def advance(self, tally: HaltingState, state: Float[Tensor, "b 1"], mask: MaskN) -> Trials:
+    def advance(self, tally: HaltingState, state: Float[Tensor, "b *n 1"], mask: MaskN) -> Trials:
         assert isinstance(tally, Trials)
         live, remaining = tally.live, tally.unhalted
-        chance = state[:, 0].to(remaining.dtype)
+        chance = state[..., 0].to(remaining.dtype)
         unhalted = remaining * (1 - chance)
-        mixture = (tally.gathered + (remaining * chance)[:, None]).to(state.dtype)
-        gathered = tally.gathered + (remaining * chance * chance)[:, None]
+        mixture = (tally.gathered + (remaining * chance)[..., None]).to(state.dtype)
+        gathered = tally.gathered + (remaining * chance * chance)[..., None]
+        # Σ_t t p_t = Σ_t Π_{k<t} (1 - λ_k)
+        ponder = torch.where(live, remaining, 0)
+        if ponder.dim() > 1:
+            ponder = ponder.sum(1) / (max(1, ponder.shape[1]) if mask is None else mask.sum(1).clamp(min=1))
         return Trials(
-            state=torch.where(live[:, None], state, tally.state),
-            mixture=torch.where(live[:, None], mixture, tally.mixture),
+            state=torch.where(live[..., None], state, tally.state),
+            mixture=torch.where(live[..., None], mixture, tally.mixture),
             live=live & self._continues(chance, unhalted),
             accepted=live,
-            # Σ_t t p_t = Σ_t Π_{k<t} (1 - λ_k)
-            ponder=torch.where(live, tally.ponder + remaining, tally.ponder),
+            ponder=tally.ponder + ponder,
             steps=tally.steps + live,
             remaining=torch.where(live, remaining, tally.remaining),
             unhalted=torch.where(live, unhalted, tally.unhalted),
-            gathered=torch.where(live[:, None], gathered, tally.gathered),
+            gathered=torch.where(live[..., None], gathered, tally.gathered),
         )
 
-    def _continues(self, chance: Float[Tensor, " b"], unhalted: Float[Tensor, " b"]) -> Bool[Tensor, " b"]:
+    def _continues(self, chance: Float[Tensor, "b *n"], unhalted: Float[Tensor, "b *n"]) -> Bool[Tensor, "b *n"]:
         if self.training or self.evaluation == "never":
             return torch.ones_like(chance, dtype=torch.bool)
-        if self.evaluation == "median":
-            return unhalted > 0.5
+        if self.evaluation in ("median", "quantile"):
+            return unhalted > 1 - self.quantile
         return torch.rand_like(chance) >= chance
+
+
+class BernoulliTokenHalt(BernoulliHalt):
+    """Halts each position by a probability that the model computes; the ponder of a sample is the mean over its
+    positions. With `quantile`, evaluation halts at the first step with Σ_{k<=t} p_k >= quantile.
+
+    The rest is as in BernoulliHalt. Zhu et al., "Scaling latent reasoning via looped language models", 2025,
+    section 3."""
 
 
 class ExactMatch(Weightless, TargetReader):

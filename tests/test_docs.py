@@ -75,6 +75,7 @@ def test_python_on_a_page_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     exec(compile(text, "example", "exec"), {})
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("page", COMMANDS)
 def test_the_commands_of_a_page_run_one_after_the_other(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock, HaltingState
-from archlang.blocks.halting import Act, BernoulliHalt, GlobalHalt, TokenHalt, Trials
+from archlang.blocks.halting import Act, BernoulliHalt, BernoulliTokenHalt, GlobalHalt, TokenHalt, Trials
 from tests.closeness import close, same_gradients
 from tests.shipped_models import load_page
 
@@ -257,6 +257,24 @@ def test_training_takes_all_steps_and_the_median_those_with_half_of_the_probabil
     assert tallies("median", chances)[-1].steps.tolist() == [1, 2, 2]
     assert tallies("median", chances, training=True)[-1].steps.tolist() == [4, 4, 4]
     assert tallies("never", chances)[-1].steps.tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.8])
+def test_positions_halt_as_samples_do_and_count_without_padding(quantile: float) -> None:
+    chances, mask = torch.rand(6, 2, 3, dtype=torch.float64), torch.tensor([[True] * 3, [True, False, False]])
+    block = BernoulliTokenHalt(evaluation="quantile", quantile=quantile).eval()
+    sample = BernoulliHalt(evaluation="median").eval()
+    sample.quantile = quantile
+    tally, alone = block.start(chances[0, ..., None], mask), sample.start(chances[0].reshape(6, 1), None)
+    for row in chances:
+        tally = block.advance(tally, row[..., None], mask)
+        alone = sample.advance(alone, row.reshape(6, 1), None)
+    real = mask.flatten()
+    for name in ("steps", "remaining", "unhalted", "mixture", "gathered"):
+        close(getattr(tally, name).flatten()[real], getattr(alone, name).flatten()[real])
+    counted = alone.ponder.reshape(2, 3)
+    close(tally.ponder, torch.stack([counted[0].mean(), counted[1, 0]]))
+    assert not tally.steps[1, 1:].any()
 
 
 def test_drawn_steps_follow_the_distribution() -> None:
