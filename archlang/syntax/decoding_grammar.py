@@ -15,8 +15,10 @@ _UNWRITTEN = ("MISSING", "MISSING_LINE", "missing", "missing_line", "unclear")
 _FREE = ("NAME", "DOTTED", "NUMBER", "STRING")
 # What stands on a line of its own, and what may.
 _LINES = ("item", "statement", "part", "row", "column", "columns")
-_CLAUSES = ("where", "block_clause", "gives", "causal", "includes", "PYTHON", "best_of", "published")
-_CLAUSES += ("WHEN", "ELSE", "AND", "OR", "AT", "FROM", "CLAIMS")
+_CLAUSES = (
+    "where", "block_clause", "gives", "causal", "includes", "PYTHON", "best_of", "published", "WHEN", "ELSE", "AND",
+    "OR", "AT", "FROM", "CLAIMS",
+)  # fmt: skip
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 _SIGNS = {
     "(": '"(" WS?', "[": '"[" WS?', ")": 'WS? ")"', "]": 'WS? "]"', "{": 'WS? "{" WS?', "}": 'WS? "}"',
