@@ -17,7 +17,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_424, 4_200, 224),
+    "syntax": (4_426, 4_200, 226),
     "elaborate resolve types plan": (10_312, 9_800, 533),
     "train api": (10_044, 7_900, 2_144),
     "tasks data": (9_876, 8_600, 1_276),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_605, 3_500, 154),
     "": (22_053, 16_500, 5_591),
 }
-TOTAL = 70_427  # the aim is 61,000, and the room of the parts
+TOTAL = 70_429  # the aim is 61,000, and the room of the parts
 TESTS = 62_680  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
