@@ -69,7 +69,6 @@ class Context:
     ) -> bool:
         """Binds a name in a frame. Reports a name that is already bound by the diagnostic `twice`, so its value is
         unknown, and returns False for it."""
-        spend()
         first = frame.binding_span(name)
         if first is None:
             static = frame.binding.parameters.get(name)
@@ -94,8 +93,7 @@ class Context:
         """Returns the binding of one call of a block. `ambient` are the sizes that a task sets. With `generic`,
         statics without a default may be missing."""
         item = declaration.item
-        spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
-        spend(len(item.reads) if isinstance(item, Extern) else 0)
+        spend(_CALL + len(item.signature.inputs) + len(getattr(item, "reads", ())))
 
         def report(diagnostic: Diagnostic) -> None:
             self.report(_at_call(diagnostic, item, call))

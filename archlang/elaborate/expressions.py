@@ -9,6 +9,7 @@ from archlang.elaborate.frame import Frame
 from archlang.elaborate.gradients import gradient, is_gradient
 from archlang.elaborate.region_builder import Flow
 from archlang.errors import Span
+from archlang.errors.effort import spend
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.resolve import mistakes as name_mistakes
@@ -31,6 +32,7 @@ class Expressions:
 
     def value(self, expression: tree.Expression, frame: Frame) -> Flow | None:
         """Returns the value of an expression that flows; None after a mistake."""
+        spend()
         value = self._value(expression, frame)
         self._context.observe(expression.span, value)
         return value

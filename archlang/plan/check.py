@@ -18,12 +18,12 @@ from archlang.plan.cells import CellPlanner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.statics import model_sizes
-from archlang.plan.written_table import WrittenTable, averages
+from archlang.plan.written_table import WrittenTable, averages, recipe_names
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
 from archlang.resolve.unused import unbound_names, unused_names, unused_uses
-from archlang.syntax.tree import Definition, Extern, Recipe, Row, Table, Use
+from archlang.syntax.tree import Columns, Definition, Extern, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -174,9 +174,10 @@ def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic],
         return False
     reached: list[Item | Use] = [item for item in resolved.program.items if item.span.contains(diagnostic.span)]
     for item in reached:
-        rows = [part for part in item.parts if isinstance(part, Row)] if isinstance(item, Table) else []
-        names = [item.base] if isinstance(item, Recipe) else [row.recipe for row in rows]
-        sources = [resolved.recipes.get(name or "") for name in names]
+        names = [item.base or ""] if isinstance(item, Recipe) else []
+        if isinstance(item, Table):
+            names += recipe_names(part for part in item.parts if not isinstance(part, Columns))
+        sources = map(resolved.recipes.get, names)
         tables = [resolved.find_table(each.metric.text) for each in averages(item)] if isinstance(item, Table) else []
         for source in (*sources, *(table for _, table in filter(None, tables))):
             if source is not None and all(source is not other for other in reached):
@@ -190,20 +191,18 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     current: _Check | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for check in _checks(resolved, report):
-                current = check
-                points += [check._replace(check=of_points) for of_points in check.run()]
+            for current in _checks(resolved, report):
+                points += [current._replace(check=of_points) for of_points in current.run()]
+        report.begin_points()
+        left = MOST_STEPS_WITH_POINTS - budget.spent
+        for index, current in enumerate(points):
+            # Steps that one recipe does not need are shared by the others.
+            with limited(left // (len(points) - index)) as budget:
+                current.run()
+            left -= min(budget.spent, budget.steps)
     except TooMuchWork:
         assert current is not None, "an empty program takes no work"
         report(too_much_work(current.item.name_span, current.item.name, MOST_STEPS))
-        return
-    report.begin_points()
-    left = MOST_STEPS_WITH_POINTS - budget.spent
-    for index, check in enumerate(points):
-        # Steps that one recipe does not need are shared by the others.
-        with limited(left // (len(points) - index)) as budget:
-            check.run()
-        left -= min(budget.spent, budget.steps)
 
 
 class _Check(NamedTuple):

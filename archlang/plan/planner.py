@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited, with_costs
+from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, with_costs
 from archlang.plan import mistakes, rules
 from archlang.plan.bounds import check_bounds
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
@@ -216,8 +216,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
     try:
-        with unlimited():  # it is kept in the process, and its work would count once only
-            instance = _instance(task.name, task.python, tuple(task.statics.items()))
+        instance = _instance(task.name, task.python, tuple(task.statics.items()))
     except TaskError as error:
         binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
         return None

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from archlang.elaborate.static_arguments import configured, plain, static_value
 from archlang.errors import Diagnostic, Report, Span, ignore
-from archlang.errors.effort import spend
 from archlang.graph.operations import LOSSES
 from archlang.plan import mistakes
 from archlang.resolve import library
@@ -121,7 +120,6 @@ class ResolvedRecipe:
     def has_static(self, path: tree.Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of
         `also`, or belong to an unknown task, model or optimizer, count as known."""
-        spend()
         word = path.parts[0]
         belongs_to_unknown = word in self.declarations and self.declarations[word] is None
         if self.parameter(path.text) is not None or belongs_to_unknown or word in also:
@@ -248,7 +246,7 @@ _ORDER = ("task", "model", "train", AtTest, Vary, Search, CostBounds, Claim)
 def with_base(
     recipe: Recipe,
     recipes: Mapping[str, Recipe],
-    known: dict[str, tuple[Recipe, int]],
+    known: dict[str, Recipe],
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
@@ -262,12 +260,11 @@ def with_base(
     not taken.
 
     Args:
-        known: Recipes with the lines of their bases, and the steps of joining them, by name; more are added.
+        known: Recipes with the lines of their bases by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
     chain, places = [recipe], {recipe.name: 0}
     while (name := chain[-1].base) is not None and name not in known:
-        spend()
         base = recipes.get(name)
         if base is None or name in places:
             span, kind = chain[-1].base_span or chain[-1].name_span, other_items.get(name)
@@ -280,14 +277,12 @@ def with_base(
             return replace(recipe, base=None, is_whole=False)
         places[name] = len(chain)
         chain.append(base)
-    joined, steps = known[name] if name is not None else (chain.pop(), 0)
+    joined = known[name] if name is not None else chain.pop()
     for link in reversed(chain):
         parts = _joined(joined, link, static_names)
         joined = replace(link, parts=parts, is_whole=joined.is_whole and link.is_whole)
-        steps += 1 + len(link.parts)
         if recipes.get(link.name) is link:
-            known[link.name] = joined, steps
-    spend(steps)
+            known[link.name] = joined
     return replace(joined, base=None)
 
 

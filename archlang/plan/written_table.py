@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from archlang.errors import Span
-from archlang.errors.effort import TooMuchWork, spend
+from archlang.errors.effort import TooMuchWork
 from archlang.errors.names import did_you_mean, is_typing_error
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
@@ -42,7 +42,7 @@ class WrittenTable:
         for column in columns:
             self._resolve_column(column)
         is_sound &= self._check_published()
-        of_rows, of_columns = _recipes(rows), _recipes(columns)
+        of_rows, of_columns = recipe_names(rows), recipe_names(columns)
         for column in columns:
             for recipe in of_rows if column.recipe is None else (column.recipe.text,):
                 self._cells.has_statics(recipe, column.at)
@@ -184,7 +184,7 @@ class WrittenTable:
     def _has_statics_only(self, row: Row) -> bool:
         """Returns whether no setting of a row is a group of items or an unknown name; reports if one is."""
         settings = list(filter(is_group, row.at))
-        recipe = row.recipe or next(iter(_recipes(self._parts.columns)), "")
+        recipe = row.recipe or next(iter(recipe_names(self._parts.columns)), "")
         planner = self._cells.planner(recipe) if settings and recipe in self._cells.file.recipes else None
         if planner is None:
             return not settings
@@ -293,7 +293,6 @@ class WrittenTable:
         complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)])]
         checked: set[str] = set()
         for row in rows if tables else ():
-            spend(len(tables))
             missing = [table for table in complete if row.title not in titles[id(table)] and row.title not in checked]
             checked.add(row.title)
             if not row.runs:
@@ -416,7 +415,7 @@ def _recipe(row: Row, column: Column) -> str | None:
     return row.recipe or (column.recipe.text if row.runs and column.recipe is not None else None)
 
 
-def _recipes(parts: Iterable[Row | Column]) -> list[str]:
+def recipe_names(parts: Iterable[Row | Column]) -> list[str]:
     """The recipes that rows or columns name, each once."""
     names = (part.recipe.text if isinstance(part.recipe, Name) else part.recipe for part in parts)
     return [*dict.fromkeys(name for name in names if name is not None)]

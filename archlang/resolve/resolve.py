@@ -80,7 +80,7 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
 
     @cached_property
-    def inherited(self) -> dict[str, tuple[tree.Recipe, int]]:
+    def inherited(self) -> dict[str, tree.Recipe]:
         """Recipes with the lines of their bases, which `with_base` of `archlang.plan.recipe` adds."""
         return {}
 

@@ -190,16 +190,6 @@ def test_a_changed_text_has_the_tree_and_the_answers_of_a_new_one(seed: int, mon
         text = _changed(text if dice.random() < 0.5 else original, dice)
 
 
-def test_a_known_body_counts_for_the_limit_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = texts(200)["200 lines"]
-    assert Document("p.arch", text).diagnostics == ()
-    monkeypatch.setattr("archlang.plan.check.MOST_STEPS", 1_000)
-    (mistake,) = Document("p.arch", text).diagnostics
-    forget()
-    assert (mistake,) == Document("p.arch", text).diagnostics
-    assert mistake.code == "E0228"
-
-
 def test_a_change_parses_and_elaborates_only_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = LAYER.format(1) + LAYER.format(2).replace("norm", "layer1") + LAYER.format(3)
     assert Document("p.arch", text).diagnostics == ()

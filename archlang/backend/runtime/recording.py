@@ -220,14 +220,14 @@ class _RecordedLoop(ObservedLoop):
                     self.record.add("memory", path, after, lengths)
         return results
 
-    def _record_halting(self, tally: HaltingState) -> None:
+    def _record_halting(self, halting: HaltingState) -> None:
         node, runtime = self.loop.node, self.runtime
         assert isinstance(runtime, HaltingLoop)
         assert isinstance(node.operation, operations.Halting)
         path = node.operation.instance
-        lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
-        self.record.add("running", path, tally.accepted, lengths)
-        spent = getattr(tally, "spent", None)  # the probability of having halted, if the block keeps it
+        lengths = node.types[runtime.halted].lengths[:1] if halting.live.dim() > 1 else ()
+        self.record.add("running", path, halting.accepted, lengths)
+        spent = getattr(halting, "spent", None)  # the probability of having halted, if the block keeps it
         if isinstance(spent, Tensor):
             before = torch.zeros_like(spent) if self._halted is None else self._halted
             self.record.add("halting", path, spent - before, lengths)
