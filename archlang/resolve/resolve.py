@@ -153,6 +153,12 @@ class ResolvedFile:
         return {name: [declaration.item] for name, declaration in self.own.items()}
 
     @cached_property
+    def text_of_blocks(self) -> str:
+        """The text of this file to the end of its last block or model, which has the places of all."""
+        ends = [declaration.item.span.end for declaration in self.own.values()]
+        return sys.intern(self.program.source.text[: max(ends, default=0)])
+
+    @cached_property
     def _used_texts(self) -> tuple[str, ...]:
         """The `use` lines of this file, and the texts of the files that they name, directly or not."""
         files = {id(each.file): each.file for each in self.used.values()}
