@@ -65,9 +65,8 @@ def elaborate_model(
 
 
 def _content(declaration: Declaration) -> Hashable:
-    """What a block depends on, with its place, which its graph has."""
-    file = declaration.file
-    return declaration.name, file.content_of(declaration.item), file.text_of_blocks
+    """What a block depends on, with the places that its graph has."""
+    return declaration.file.content_of(declaration.item, with_places=True)
 
 
 def _texts(bounds: Mapping[str, Bound]) -> frozenset[tuple[str, type, str, Hashable]]:
