@@ -55,7 +55,7 @@ def lower(x: Float[Tensor, "b h n m"], diagonal: int, reuse: Reuse) -> Float[Ten
     def compute(x: Tensor, out: Tensor | None) -> Tensor:
         return torch.tril(x, diagonal, out=out)
 
-    return linear(x, compute, compute, reuse)
+    return linear(x, compute, compute, reuse=reuse)
 
 
 def only(
@@ -95,7 +95,8 @@ class Scores(Weightless):
         else:
             products = of_groups(query, key.transpose(-1, -2))
         if self.softcap:
-            products = self.softcap * tanh(scaled(products, 1 / self.softcap, (True, True)), (False, True))
+            inner = scaled(products, 1 / self.softcap, reuse=(True, True))
+            products = self.softcap * tanh(inner, reuse=(False, True))
         return heads_last(products)
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
@@ -295,7 +296,7 @@ class Weigh(Weightless):
 
         def plainly() -> Tensor:
             x = scores(q, k)
-            x = x if bias is None else added(x, bias, (True, False))
+            x = x if bias is None else added(x, bias, reuse=(True, False))
             a = softmax(x, first_row=first_row, mask_m=mask_m, reuse=(True, True))
             return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
 
@@ -432,8 +433,9 @@ class CumulativeSumKeys(Weightless):
         if self.exclusive:
             # Shifted, not y - x, which is inexact where x is large.
             x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]
-        ways = (_sums_back, _sums) if self.backward else (_sums, _sums_back)
-        return heads_last(linear(x, *ways, (False, reuse[1])))
+        if self.backward:
+            return heads_last(linear(x, _sums_back, _sums, reuse=(False, reuse[1])))
+        return heads_last(linear(x, _sums, _sums_back, reuse=(False, reuse[1])))
 
 
 def _sums(x: Tensor, out: Tensor | None) -> Tensor:

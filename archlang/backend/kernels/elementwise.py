@@ -160,7 +160,7 @@ def softplus(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "
     """Returns ln(1 + exp(x))."""
     if not permitted(x, reuse)[1]:
         return torch.nn.functional.softplus(x)
-    by_argument = partial(_by, torch.ops.aten.softplus_backward, more=(1, 20))
+    by_argument = partial(_by, torch.ops.aten.softplus_backward, more=(1.0, 20.0))
     return nonlinear(x, _softplus, by_argument, (False, True), of_argument=True)
 
 
