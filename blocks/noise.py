@@ -11,12 +11,13 @@ from archlang.backend.runtime.block import Weightless
 
 
 class Noise(Weightless):
-    """y ~ N(0, std²) in training, drawn from torch's generator; y = 0 in evaluation"""
+    """y ~ N(0, std²), drawn from torch's generator; in evaluation y = 0 unless it is `drawn`"""
 
     std: float
+    evaluation: str
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        if not self.training or not self.std:
+        if not self.std or not (self.training or self.evaluation == "drawn"):
             return torch.zeros_like(x)
         return self.std * torch.randn_like(x)
 
@@ -37,12 +38,13 @@ class GumbelNoise(Weightless):
 
 
 class UniformNoise(Weightless):
-    """y ~ U(-bound, bound), drawn from torch's generator"""
+    """y ~ U(-bound, bound), drawn from torch's generator; in evaluation y = 0 unless it is `drawn`"""
 
     bound: float
+    evaluation: str
 
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        if not self.bound:
+        if not self.bound or not (self.training or self.evaluation == "drawn"):
             return torch.zeros_like(x)
         return self.bound * (2 * torch.rand_like(x) - 1)
 

@@ -39,7 +39,10 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "new": new.new, "fmt": check.fmt, "blocks": library.blocks, "tasks": library.tasks,
         "optimizers": library.optimizers, "recipes": library.recipes, "play": servers.play, "lsp": servers.lsp,
     },
-    "Check": {"check": check.check, "explain": library.explain, "test": contracts.hold_blocks},
+    "Check": {
+        "check": check.check, "explain": library.explain, "test": contracts.hold_blocks,
+        "equal": contracts.equal,
+    },
     "See": {
         "show": architectures.show, "viz": architectures.viz, "summary": architectures.summary,
         "card": architectures.card,

@@ -1,4 +1,4 @@
-"""`archlang test`: tests extern blocks against their signatures, numerically."""
+"""`archlang test` and `equal`: compare blocks with their signatures, and pages with modules, numerically."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from archlang.cli import arguments, console
+from archlang.cli.arguments import parse_sets
 from archlang.errors.names import plural
 
 if TYPE_CHECKING:
@@ -68,6 +69,67 @@ def hold_blocks(
         console.show(broken)
         _print(verdicts)
     if broken:
+        raise typer.Exit(1)
+
+
+def equal(
+    file: arguments.ProgramOrInput,
+    other: Annotated[str, typer.Option("--with", metavar="FILE:CLASS", help="A class or function: `mine:Class`.")],
+    maps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            help="A weight of the page and its partner, as `embed.weight=wte.weight`, or with `.T` of "
+            "its transpose; may be repeated.",
+        ),
+    ] = None,
+    length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
+    out: Annotated[Path | None, arguments.output("The certificate: .json.")] = None,
+    model: arguments.Model = None,
+    recipe: arguments.Recipe = None,
+    sets: arguments.Sets = None,
+    plugin: arguments.Plugin = None,
+    allow: arguments.Allow = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="The seed of weights and samples.")] = 0,
+    as_json: arguments.AsJson = False,
+) -> None:
+    """Compare a page with a torch module of your own: outputs, gradients, padding and causality, in float64.
+
+    The class, or a function that returns a module, is in a file that `--plugin` names; it gets sizes and statics of the
+    page that it has parameters for. Weights belong together by name, by shape, or by similar names. Exits with 1 if
+    something differs.
+
+    Example: archlang equal page.arch --with mine:Class --plugin mine.py
+    """
+    from archlang.compile import load_named
+    from archlang.contracts.equality import LENGTHS, certify
+    from archlang.plugins import Plugins
+
+    console.require_suffix(out, (".json",), "a certificate")
+    by_hand = dict(text.partition("=")[::2] for text in maps or ())
+    if not all(by_hand.values()):
+        console.fail("`--map` is not of the form page=module", "write `--map embed.weight=wte.weight`", code=2)
+    page = load_named(
+        arguments.text_or_path(file), model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ()
+    )
+    with redirect_stdout(sys.stderr):  # of the module
+        made = certify(page, Plugins.read(plugin or (), "."), other, by_hand, length or LENGTHS, seed)
+    text = json.dumps(made.facts(), indent=2, ensure_ascii=False)
+    if out is not None:
+        from archlang.reports.pages import write_file
+
+        write_file(out, text + "\n")
+    if as_json:
+        console.out.write(text)
+    else:
+        for pair in (each for each in made.weights if each.by != "name"):
+            console.out.print(f"{pair.page} = {pair.other}{'.T' * pair.is_transposed}, by {pair.by}", markup=False)
+        for each in made.comparisons:
+            said = f"skipped: {each.skipped}" if each.skipped else f"{each.difference:.1e}  {each.at}"
+            console.out.print(f"{'=' if each.is_equal else '≠'} {each.what:<22}{said}", markup=False, highlight=False)
+        verdict = "equal" if made.is_equal else "not equal"
+        console.out.print(f"{verdict}: `{made.page}` and `{other}`, up to {made.tolerance:g} of the largest number")
+    if not made.is_equal:
         raise typer.Exit(1)
 
 

@@ -80,6 +80,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.environ["ARCHLANG_CACHE"] = before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unsynchronised() -> Iterator[None]:
+    """Files need not survive a loss of power: a run waits for the disk some twenty times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # as `fsync`, it refuses a file that is closed
+        yield
+
+
 @pytest.fixture
 def compiled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     """Compiles the text of a program: `compiled(text, d=8)`. With `plugins=True`, its classes are in the test's file;

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from archlang.syntax.tree import Definition
 from tests.shipped_models import drawn_fields
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "archlang" / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
 # Lines that a test must not run: they change the environment, run the tests, or set an editor up. `.ci/run` runs those
 # of the README.
 ELSEWHERE = re.compile(
@@ -40,6 +41,10 @@ def examples(language: str) -> list[tuple[str, str]]:
 COMMANDS = {page.stem: [line for text in fences(page, "sh") for line in text.splitlines()] for page in PAGES}
 # These commands take minutes: the test only plans their recipe or checks their table.
 LONG = re.compile(r"archlang (train|table) (?!.*(--set train\.steps=|--steps|--dry-run|--no-run|--resume))")
+
+
+# Runs of commands that several pages have.
+TRAINED: dict[str, Path] = {}
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in examples("arch")])
@@ -75,10 +80,12 @@ def test_python_on_a_page_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     exec(compile(text, "example", "exec"), {})
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("page", COMMANDS)
 def test_the_commands_of_a_page_run_one_after_the_other(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     for path in (ROOT / "recipes", ROOT / "blocks", ROOT / "docs"):
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
@@ -90,11 +97,17 @@ def test_the_commands_of_a_page_run_one_after_the_other(
         if LONG.match(line):
             (check if command[1] == "table" else plan_recipe)(command[2])
             continue
+        if line in TRAINED:
+            shutil.copytree(TRAINED[line], command[-1])
+            continue
         monkeypatch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as end:
             main()
         assert end.value.code == 0, line
         assert capsys.readouterr().out, line
+        if command[-2:] == ["--out", "runs/first"]:
+            TRAINED[line] = tmp_path_factory.mktemp("trained") / "run"
+            shutil.copytree(command[-1], TRAINED[line])
 
 
 def test_the_first_commands_of_the_readme_train_and_the_second_test() -> None:

@@ -1,6 +1,6 @@
 """Verdicts on blocks, and the diagnostics about blocks that violate their signatures."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archlang.backend.mistakes import BuildError, raised
@@ -54,6 +54,59 @@ no_blocks = ContractError.wording(
 def unknown_block(name: str, where: str, possible: Collection[str]) -> ContractError:
     remedy = suggest(name, possible, f"its extern blocks are {listed(possible)}")
     return ContractError(f"{where} has no extern block `{name}`", remedy)
+
+
+# Pages that cannot be compared with a module
+
+
+class EqualityError(ErrorWithRemedy):
+    """A page cannot be compared with a module of the user's own."""
+
+
+no_gradient = EqualityError.wording(
+    "the result of the module has no gradient", "leave out `torch.no_grad` and `detach` between weights and result"
+)
+other_result = EqualityError.wording(
+    "the result of the page has the shape ({expected}), that of the module ({found})",
+    "give both the same sizes, as by `--set model.d=64`",
+)
+
+
+def unknown_weight(name: str, where: str, possible: Collection[str]) -> EqualityError:
+    return EqualityError(f"{where} has no weight `{name}`", suggest(name, possible, f"it has {listed(possible)}"))
+
+
+def other_shapes(name: str, shape: tuple[int, ...], other: str, found: tuple[int, ...]) -> EqualityError:
+    remedy = f"write `--map {name}={other}.T`" if found[::-1] == shape else "map weights of the same shape"
+    return EqualityError(f"`{name}` has the shape {shape}, and `{other}` {found}", remedy)
+
+
+def ambiguous_weights(ours: Sequence[str], theirs: Sequence[str], shape: tuple[int, ...]) -> EqualityError:
+    message = (
+        f"which of the weights of shape {shape} belong together is unclear: the page has {listed(ours)}, the module "
+    )
+    remedy = f"map them by hand, as by `--map {ours[0]}={theirs[0]}`"
+    return EqualityError(message + listed(theirs), remedy)
+
+
+def weights_without_partner(
+    ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]
+) -> EqualityError:
+    sides = {"the page": ours, "the module": theirs}
+    texts = [
+        f"{', '.join(f'`{name}` {shape}' for name, shape in side.items())} of {where}"
+        for where, side in sides.items()
+        if side
+    ]
+    remedy = "give both the same sizes and biases; a transposed weight is mapped by hand, as by `--map {}={}.T`"
+    names = (next(iter(side), "a") for side in sides.values())
+    return EqualityError(f"weights without a partner of their shape: {' and '.join(texts)}", remedy.format(*names))
+
+
+def unknown_arguments(missing: Sequence[str], possible: Collection[str]) -> EqualityError:
+    message = f"the module needs {listed(missing)}, which the page does not have"
+    remedy = f"write a function of your own that makes the module; it may take {listed(possible)}"
+    return EqualityError(message, remedy)
 
 
 # Blocks that violate their signatures

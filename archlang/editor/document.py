@@ -90,7 +90,7 @@ class Document:
 
     @property
     def program(self) -> Program:
-        """The tree of the file with `Missing` in place of text that cannot be parsed."""
+        """The tree of the file."""
         return self.resolved.program
 
     @property

@@ -25,9 +25,9 @@ def _item_at(document: Document, offset: int) -> Item | None:
 
 
 def _end(item: Item, offset: int) -> int:
-    """Returns the end of an item; one with a mistake may go on to an offset on its last line."""
+    """Returns the end of an item, which may go on to an offset on its last line."""
     rest = item.span.source.text[item.span.end : offset]
-    return item.span.end if item.is_whole or rest.strip(" \t") else offset
+    return item.span.end if rest.strip(" \t") else offset
 
 
 def names_in_scope(document: Document, offset: int) -> Iterator[Meaning]:

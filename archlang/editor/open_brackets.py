@@ -80,7 +80,7 @@ def item_named(document: Document, name: str, line: str, offset: int) -> Item | 
     if word in ("task", "train"):
         return chosen(document.resolved, word, name)
     instance = re.search(_LET.format(re.escape(name)), document.text[item_start(document.text, offset) : offset])
-    declaration = document.resolved.find(instance[1] if instance else name)
+    declaration = document.resolved.declared(instance[1] if instance else name)
     if declaration is not None:
         return declaration.item
     return library.task(name) or library.optimizer(name)

@@ -41,7 +41,7 @@ def folds(document: Document) -> tuple[tuple[int, int], ...]:
     lines: set[tuple[int, int]] = set()
     for item in document.program.items:
         line = item.span.line - 1
-        of_item = memoized(("folds", item.span.text) if item.is_whole else None, partial(_folds_within, item))
+        of_item = memoized(("folds", item.span.text), partial(_folds_within, item))
         lines |= {(first + line, last + line) for first, last in of_item}
     return tuple(sorted(lines))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from archlang.resolve import library
 from archlang.resolve.resolve import ResolvedFile
-from archlang.syntax.tree import CallExpression, Choice, Definition, Extern, Recipe, Row, Table
+from archlang.syntax.tree import CallExpression, Choice, Column, Columns, Definition, Extern, Recipe, Row, Table
 
 
 def chosen(file: ResolvedFile, word: str, name: str) -> Definition | Extern | None:
@@ -15,7 +15,7 @@ def chosen(file: ResolvedFile, word: str, name: str) -> Definition | Extern | No
     if word == "train":
         own = file.optimizers.get(name)
         return library.with_settings(own) if own is not None else library.optimizer(name)
-    declaration = file.find(name)
+    declaration = file.declared(name)
     return declaration.item if declaration is not None else None
 
 
@@ -33,8 +33,10 @@ def choices(file: ResolvedFile, name: str) -> Mapping[str, Definition | Extern]:
 
 
 def recipes_of_rows(table: Table) -> tuple[str, ...]:
-    """Returns the names of the recipes of a table's rows, each once."""
-    return tuple(dict.fromkeys(part.recipe for part in table.parts if isinstance(part, Row) and part.recipe))
+    """Returns the names of the recipes of a table's rows and columns, each once."""
+    rows = (part.recipe for part in table.parts if isinstance(part, Row) and part.recipe)
+    metrics = (part.metric.parts for part in table.parts if isinstance(part, Column | Columns))
+    return tuple(dict.fromkeys((*rows, *(parts[0] for parts in metrics if len(parts) == 3))))
 
 
 def _bases(file: ResolvedFile, name: str | None) -> Iterator[Recipe]:

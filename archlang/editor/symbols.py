@@ -172,7 +172,7 @@ class _OccurrenceReader:
             self._add(_head(name.span, first), scope[first])
             self._attribute(name, scope[first])
             return None
-        declaration = self._resolved.find(name.text) if kind in (None, "block") else None
+        declaration = self._resolved.declared(name.text) if kind in (None, "block") else None
         if declaration is None:
             return None
         self._add_item(name, declaration.item)
@@ -334,11 +334,6 @@ class _OccurrenceReader:
                 if statement.target is not None and statement.target_span is not None:
                     self._define("value", statement.target, statement.target_span, scope)
                 return
-            case tree.Unclear(body=body):
-                self._statements(body.statements, scope.new_child())
-                return
-            case tree.Missing():
-                return
         if isinstance(statement, tree.Let):
             self._let(statement, scope)
             return
@@ -353,7 +348,7 @@ class _OccurrenceReader:
     def _let(self, let: tree.Let, scope: Scope) -> None:
         callee = let.value.callee if isinstance(let.value, tree.CallExpression) else let.value
         is_block = isinstance(callee, tree.Name) and callee.parts[0] not in scope  # it may be `Missing`
-        block = self._resolved.find(callee.text) if is_block else None
+        block = self._resolved.declared(callee.text) if is_block else None
         self._expression(let.value, scope)
         self._define("instance", let.name, let.name_span, scope)
         if block is not None:
@@ -367,6 +362,8 @@ class _OccurrenceReader:
             self._refer(loop.state, loop.state_span, scope)
             if loop.mixture and loop.mixture_span:
                 self._define("value", loop.mixture, loop.mixture_span, inner)
+        if isinstance(loop, tree.StackStatement) and loop.index and loop.index_span:
+            self._define("static", loop.index, loop.index_span, inner)
         if isinstance(loop, tree.ScanStatement | tree.ExpertsStatement):
             self._define("value", loop.variable, loop.variable_span, inner)
         if isinstance(loop, tree.ScanStatement) and loop.before and loop.before_span:
@@ -430,7 +427,11 @@ class _OccurrenceReader:
                     self._places(at, paths, (self._choices(self._resolved, recipe),))
                 case tree.Column(average=True, metric=metric, at=at):
                     self._average(metric, at)
-                case tree.Column(at=at, best_of=paths) | tree.Columns(at=at, best_of=paths):
+                case (
+                    tree.Column(metric=metric, at=at, best_of=paths) | tree.Columns(metric=metric, at=at, best_of=paths)
+                ):
+                    if len(metric.parts) == 3:
+                        self._word(metric.parts[0], metric, self._recipes, r"^")
                     self._places(at, paths, items)
 
     def _places(

@@ -59,8 +59,6 @@ class Binding:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
-        if not item.is_whole:
-            self.report = ignore  # what a call may pass is unknown
         self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self._configure)
         # The lengths of types may be computed from lengths; nothing else may.
         self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure, rounds_down=True)

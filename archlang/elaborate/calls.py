@@ -11,7 +11,7 @@ from archlang.elaborate.frame import Frame, InstancePaths
 from archlang.elaborate.region_builder import Flow
 from archlang.elaborate.static_arguments import configured, first_missing_static, plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import is_check, memoized, spend, unlimited
+from archlang.errors.effort import is_check, memoized
 from archlang.errors.names import plural
 from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
@@ -158,8 +158,6 @@ class BoundCall:
 
 DEEPEST_CALL = 40
 """The most calls of composed blocks inside one another."""
-# Steps of work for a call of a block of the library, each as long as a small expression takes.
-_LIBRARY_CALL = 40
 
 
 def _key_of_call(block: BlockValue, arguments: Sequence[Type], may_be_unknown: bool) -> Hashable:
@@ -243,9 +241,6 @@ class Calls:
         block = self.settled(target, statics, callee, frame)
         path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
-        if not block.declaration.item.is_whole:
-            self._context.is_whole = False
-            return None
         if len(arguments) != len(values):
             if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)
@@ -276,11 +271,7 @@ class Calls:
             return None if call is None else call.result(path, span)
 
         key = _key_of_call(block, [value.type for value, _ in arguments], self._context.may_be_unknown)
-        if key is None:
-            return bind()
-        spend(_LIBRARY_CALL)
-        with unlimited():  # a call costs the same whatever its block takes
-            return memoized(key, bind)
+        return memoized(key, bind)
 
     def _apply_composed(
         self, declaration: Declaration, call: BoundCall, path: str, span: Span, frame: Frame

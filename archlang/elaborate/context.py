@@ -31,15 +31,13 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `is_whole` is False if a text could not be read. `own_lengths` counts the lengths that scans have for themselves, by
-    name."""
+    `own_lengths` counts the lengths that scans have for themselves, by name."""
 
     def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None = None) -> None:
         self._report = report
         self._observe = observe
         self.may_be_unknown = may_be_unknown
         self.reported = 0
-        self.is_whole = True
         self.size = ModelSize()
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
@@ -71,7 +69,6 @@ class Context:
     ) -> bool:
         """Binds a name in a frame. Reports a name that is already bound by the diagnostic `twice`, so its value is
         unknown, and returns False for it."""
-        spend()
         first = frame.binding_span(name)
         if first is None:
             static = frame.binding.parameters.get(name)
@@ -96,8 +93,7 @@ class Context:
         """Returns the binding of one call of a block. `ambient` are the sizes that a task sets. With `generic`,
         statics without a default may be missing."""
         item = declaration.item
-        spend(_CALL + len(item.signature.statics) + len(item.signature.inputs))
-        spend(len(item.reads) if isinstance(item, Extern) else 0)
+        spend(_CALL + len(item.signature.inputs) + len(getattr(item, "reads", ())))
 
         def report(diagnostic: Diagnostic) -> None:
             self.report(_at_call(diagnostic, item, call))

@@ -35,7 +35,7 @@ class Statements:
     def run(self, statements: Sequence[tree.Statement], frame: Frame) -> None:
         """Elaborates statements in order. Reports those after a `return`."""
         for statement in statements:
-            if frame.returned is not None and not isinstance(statement, tree.Missing):
+            if frame.returned is not None:
                 self._report(
                     name_mistakes.unreachable(statement.span, frame.returned[1], statement.span.to(statements[-1].span))
                 )
@@ -79,6 +79,8 @@ class Statements:
                     frame.emitted = (value, statement.value.span)
             case tree.If():
                 self._if(statement, frame)
+            case tree.StackStatement(index=str(index)):
+                self._loops.numbered(statement, index, frame)
             case tree.RepeatStatement() | tree.StackStatement():
                 self._loops.repeat(statement, frame)
             case tree.HaltingStatement():
@@ -87,12 +89,6 @@ class Statements:
                 self._loops.scan(statement, frame)
             case tree.ExpertsStatement():
                 self._loops.experts(statement, frame)
-            # Nobody knows what the lost text computes.
-            case tree.Missing():
-                self._context.is_whole = False
-            case tree.Unclear(body=body):
-                self._context.is_whole = False
-                self.run(body.statements, frame)
 
     def _is_let(self, callee: tree.Name, statement: tree.Assign, frame: Frame) -> bool:
         declaration = None if frame.find(callee.text)[0] else frame.file.find(callee.text)
@@ -249,17 +245,16 @@ class _Elaborator:
                 frame.names[parameter.name] = flow if is_first else None
         binding.finish()
         result = self._body(declaration, frame)
-        if result is None or len(types) < len(item.signature.inputs) or not item.is_whole:
+        if result is None or len(types) < len(item.signature.inputs):
             return None, None, ()
         region, instances = builder.finish([result.id]), dict(self._context.instances)
-        graph = Graph(item.name, region, instances, self._context.is_whole, item.word)
+        graph = Graph(item.name, region, instances, item.word)
         return graph, result.type, tuple(types)
 
     def _body(self, declaration: Declaration, frame: Frame) -> Flow | None:
         """Elaborates the body of a definition. Returns its result if that has the promised type, else None."""
         item = declaration.item
         assert isinstance(item, Definition)
-        self._context.is_whole &= item.is_whole
         for mistake in unlisted_symbols(item):
             self._context.report(mistake)
         self._statements.run(item.body.statements, frame)

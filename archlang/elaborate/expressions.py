@@ -9,6 +9,7 @@ from archlang.elaborate.frame import Frame
 from archlang.elaborate.gradients import gradient, is_gradient
 from archlang.elaborate.region_builder import Flow
 from archlang.errors import Span
+from archlang.errors.effort import spend
 from archlang.graph.graph import NUMBER
 from archlang.graph.operations import Arithmetic, Literal
 from archlang.resolve import mistakes as name_mistakes
@@ -31,6 +32,7 @@ class Expressions:
 
     def value(self, expression: tree.Expression, frame: Frame) -> Flow | None:
         """Returns the value of an expression that flows; None after a mistake."""
+        spend()
         value = self._value(expression, frame)
         self._context.observe(expression.span, value)
         return value
@@ -42,7 +44,6 @@ class Expressions:
             case tree.Number():
                 return self._number(expression.value, expression.span, frame)
             case tree.Missing():
-                self._context.is_whole = False
                 return None
             case tree.CallExpression(callee=callee, arguments=None):
                 is_bound, bound = frame.find(callee.text)
@@ -108,7 +109,7 @@ class Expressions:
             return None
         if is_bound:
             return value
-        static = frame.binding.lookup(name.parts[0])
+        static = frame.lookup(name.parts[0])
         if static is not None:
             number = self._context.evaluator(frame).value(name, "float")
             if number is None:

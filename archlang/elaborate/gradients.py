@@ -7,7 +7,6 @@ from archlang.elaborate import mistakes
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow, RegionBuilder
 from archlang.errors import Report, Span
-from archlang.errors.effort import spend
 from archlang.graph.graph import Input, Node, Region, is_loss_of
 from archlang.graph.inline import rename
 from archlang.graph.operations import Gradient, Halting, Literal, Loss
@@ -88,7 +87,6 @@ def _between(value: Flow, loss: Flow) -> Region | None:
 
 def _copied(region: Region, new_id: Callable[[], str]) -> Region:
     """Returns the region with ids of its own, and without auxiliary losses, which count where they are written."""
-    spend(1 + len(region.nodes))
     nodes = [node for node in region.nodes if not isinstance(node.operation, Loss)]
     names = {identity: new_id() for identity in (*(value.id for value in region.inputs), *(node.id for node in nodes))}
     copies = [

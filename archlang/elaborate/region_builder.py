@@ -41,6 +41,7 @@ class ModelSize:
 
     def new_id(self) -> str:
         """Returns an id that no other value of the model has."""
+        spend()
         self._values += 1
         return f"%{self._values}"
 
@@ -87,10 +88,6 @@ class ModelSize:
         self._steps = steps_around
 
 
-# Steps of work for a node, each as long as a small expression takes.
-_NODE = 4
-
-
 @dataclass(frozen=True, eq=False)
 class Flow:
     """A value that flows: the region that makes it, its id there, its type and its place in the program."""
@@ -130,7 +127,6 @@ class RegionBuilder:
 
         Raises:
             TooLarge: the model has too many operations."""
-        spend(_NODE + len(inputs) + sum(len(size.terms) for kind in types for size in kind.dims))
         ids = tuple(self.local_id(value) for value in inputs)
         node = Node(self.size.new_id(), operation, ids, tuple(types), span, "", tuple(regions))
         self.nodes.append(node)

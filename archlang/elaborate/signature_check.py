@@ -27,10 +27,8 @@ _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def check_signature(declaration: Declaration, report: Report) -> None:
-    """Reports mistakes in the kinds, types, sizes and clauses of a signature without syntax mistakes."""
+    """Reports mistakes in the kinds, types, sizes and clauses of a signature."""
     item = declaration.item
-    if not item.is_whole:
-        return
     signature = item.signature
     binding = Binding(declaration, item.name_span, {}, report, generic=True)
     lengths, features = binding.named_sizes(Axis.LENGTH), binding.named_sizes(Axis.FEATURE)

@@ -35,7 +35,7 @@ def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str |
         case tree.Name(parts=parts):
             if len(parts) > 1:
                 return "path"
-            return "block" if file.find(parts[0]) is not None else "symbol"
+            return "block" if parts[0] in file.names() else "symbol"
         case tree.Binary(operator="+" | "-" | "*" | "/" | "%"):
             return "int"
     return None
@@ -50,9 +50,6 @@ def settle(
 ) -> dict[str, Bound]:
     """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
     item = declaration.item
-    # Half of its statics may be missing, so any mistake of the call could be a mistake of the signature.
-    if not item.is_whole:
-        return dict(settled)
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
@@ -146,7 +143,7 @@ def first_missing_static(block: BlockValue, place: Span) -> Diagnostic | None:
     """Returns the mistake of the first static that a block requires, and that is not set; None if there is none."""
     item = block.declaration.item
     required = (each for each in item.signature.statics if each.default is None and each.name not in block.settled)
-    mistakes = (missing_static(block.declaration, each, place) for each in required if item.is_whole)
+    mistakes = (missing_static(block.declaration, each, place) for each in required)
     return next((mistake for mistake in mistakes if mistake is not None), None)
 
 

@@ -182,14 +182,12 @@ class Instance:
 
 @dataclass(frozen=True)
 class Graph:
-    """A model: its region, whose inputs are the task's fields, and the instances by path. `is_whole` is False for a
-    program with texts that could not be read, whose paths from an input to the result can be checked. `word` is the
+    """A model: its region, whose inputs are the task's fields, and the instances by path. `word` is the
     keyword of its definition, `model` or `block`."""
 
     name: str
     region: Region
     instances: Mapping[str, Instance]
-    is_whole: bool = True
     word: str = field(default="model", compare=False)
 
     @property

@@ -45,23 +45,25 @@ class CellPlanner:
         self,
         row: TableRow,
         column: TableColumn,
+        recipe: str | None,
         at: Sequence[Setting],
         best_of: Sequence[str] = (),
+        best_by: str = "",
         *,
         has_claims_of_rows: bool = False,
     ) -> TableCell | None:
-        """A cell with the settings `at`, or with the best of the values that its recipe gives to `best_of`; None, and a
-        report, if the settings have a mistake. Its published result is that of a claim of the recipe, or, if it
-        `has_claims_of_rows`, of a table's row about the recipe."""
-        if row.recipe is None:
+        """A cell of a recipe with the settings `at`, or with the best, by a metric, of the values that the recipe gives
+        to `best_of`; None, and a report, if the settings have a mistake. Its published result is that of a claim of the
+        recipe, or, if it `has_claims_of_rows`, of a table's row about the recipe."""
+        if recipe is None:
             return TableCell(row, column, (), None)
         of_rows = has_claims_of_rows
         if not best_of:
-            plans = self._plans_of_each_seed(row.recipe, at)
+            plans = self._plans_of_each_seed(recipe, at)
             return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None
-        planner = self.planner(row.recipe)
+        planner = self.planner(recipe)
         options = tuple(
-            CellOption(_title(point), self._plans_of_each_seed(row.recipe, (*at, *point)))
+            CellOption(_title(point), self._plans_of_each_seed(recipe, (*at, *point)))
             for point in ([] if planner is None else _points(planner, best_of))
         )
         if not options or not all(option.plans for option in options):
@@ -73,7 +75,7 @@ class CellPlanner:
         claim = max(claims, key=lambda claim: rank(metric, claim.value), default=None)
         # The first seed of every option, then the second of every option, and so on.
         plans = tuple(plan for plans in zip(*(option.plans for option in options), strict=True) for plan in plans)
-        return TableCell(row, column, plans, claim, options)
+        return TableCell(row, column, plans, claim, options, best_by)
 
     def is_chosen(self, title: str) -> bool:
         """Whether a row with this title matches `only`."""
@@ -221,7 +223,9 @@ def plan_derived_table(cells: CellPlanner, names: Sequence[str] = ()) -> TablePl
     for name in names:
         planners[name].check_paths()
     columns = _claimed_columns(cells, names)
-    planned = [cells.cell(row, column, point, has_claims_of_rows=True) for row, point in rows for column in columns]
+    planned = [
+        cells.cell(row, column, row.recipe, point, has_claims_of_rows=True) for row, point in rows for column in columns
+    ]
     sound = tuple(cell for cell in planned if cell is not None)
     if len(sound) < len(planned):
         return None

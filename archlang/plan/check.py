@@ -18,12 +18,12 @@ from archlang.plan.cells import CellPlanner
 from archlang.plan.recipe import is_complete_optimizer
 from archlang.plan.search import check_search, check_search_points
 from archlang.plan.statics import model_sizes
-from archlang.plan.written_table import WrittenTable, averages
+from archlang.plan.written_table import WrittenTable, averages, recipe_names
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
 from archlang.resolve.unused import unbound_names, unused_names, unused_uses
-from archlang.syntax.tree import Definition, Extern, Recipe, Table, Use
+from archlang.syntax.tree import Columns, Definition, Extern, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
 MOST_STEPS = 250_000
@@ -33,16 +33,16 @@ MOST_STEPS_WITH_POINTS = 450_000
 _UNUSABLE_FILE = frozenset({"E0208", "E0209", "E0211", "E0232", "E0233"})
 # Unknown blocks, models, recipes and tables.
 _UNKNOWN_ITEMS = frozenset({"E0202", "E0214", "E0604", "E0612"})
-# What a missing statement may return, emit, update or carry.
-_OF_MISSING_STATEMENTS = frozenset({"E0216", "E0220", "E0222", "E0223", "E0224"})
-# What a missing line of a recipe or a table may set, be or name.
-_OF_MISSING_LINES = frozenset({"E0302", "E0601", "E0610", "E0632", "E0635"})
+# What a missing statement may return, emit, update or carry, and a missing line of a recipe or a table set, be or name.
+_OF_MISSING_LINES = frozenset(
+    {"E0216", "E0220", "E0222", "E0223", "E0224", "E0235", "E0302", "E0601", "E0610", "E0632", "E0635"}
+)
 
 # What does not follow from two definitions of a name: unknown values and blocks, and other repetitions.
 _INDEPENDENT = frozenset({"E0201", "E0202", "E0204", "E0205", "E0306", "E0602", "E0611"})
 
 # What a recipe and a table take from others.
-_OF_SOURCES = frozenset({"E0601", "E0618", "E0635"})
+_OF_SOURCES = frozenset({"E0601", "E0618", "E0633", "E0635"})
 
 
 def check(path: str | Path, allow: Iterable[str | Path] = ()) -> tuple[Diagnostic, ...]:
@@ -81,11 +81,15 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
         return error.diagnostics  # more errors than are shown
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
         report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
-    halves = [item for item in resolved.program.all_items if not isinstance(item, Use) and not item.is_whole]
+    unparsed = [item for item in resolved.program.all_items if not item.is_whole]
     mistakes = [
         diagnostic
         for diagnostic in report.sorted()
-        if diagnostic in diagnostics or not any(_may_explain(item, diagnostics, diagnostic) for item in halves)
+        if _is_of_syntax(diagnostic)
+        or not (
+            diagnostic.span.text in resolved.unparsed
+            or any(_may_explain(item, diagnostics, diagnostic) for item in unparsed)
+        )
     ]
     signatures = [item.signature.span for item in resolved.program.items if isinstance(item, Definition | Extern)]
     # With two definitions of a name, any later mistake may be about the wrong one.
@@ -120,23 +124,19 @@ def _is_of_call(diagnostic: Diagnostic) -> bool:
     return any(label.text == IN_CALL for label in diagnostic.labels)
 
 
-def _may_explain(item: Item, loading: Sequence[Diagnostic], diagnostic: Diagnostic) -> bool:
-    """Whether the lines that an item with syntax mistakes lacks may explain a diagnostic: in a block, an unknown name
-    after the first of them, and what is missing or unused, or anything if they are of the header; in a recipe or a
-    table, what the lines may set."""
-    if not item.span.contains(diagnostic.span):
+def _may_explain(item: Item | Use, loading: Sequence[Diagnostic], diagnostic: Diagnostic) -> bool:
+    """Whether the lines that an item with syntax mistakes lacks may explain a diagnostic: what is missing or unused, or
+    about the item; after the first mistake an unknown name, or anything if it is in the header."""
+    code, place = diagnostic.code, diagnostic.span
+    if not item.span.contains(place):
+        return any(item.span.contains(label.span) for label in diagnostic.labels)
+    if isinstance(item, Use) or place == item.name_span or code in _OF_MISSING_LINES or code.startswith("W"):
+        return True
+    first_mistake = min((each.span.start for each in loading if item.span.contains(each.span)), default=0)
+    if place.start < first_mistake or isinstance(item, Recipe | Table):
         return False
-    places = [each.span.start for each in loading if item.span.contains(each.span)]
-    first_mistake = min(places, default=item.span.start)
-    code = diagnostic.code
-    if isinstance(item, Extern) or (isinstance(item, Definition) and first_mistake < item.body.span.start):
-        is_missing = code in _OF_MISSING_STATEMENTS or code == "E0235"
-        return diagnostic.span.start >= first_mistake or is_missing or code.startswith("W")
-    if isinstance(item, Recipe | Table):
-        return code.startswith("W") or code in _OF_MISSING_LINES
-    if diagnostic.span.start < first_mistake:
-        return code.startswith("W") or code in _OF_MISSING_STATEMENTS
-    return code.startswith(("E02", "E05", "W")) or code == "E0313"
+    is_of_header = isinstance(item, Extern) or first_mistake < item.body.span.start
+    return is_of_header or code.startswith(("E02", "E05")) or code == "E0313"
 
 
 def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
@@ -151,16 +151,20 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: Re
 
 def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
     """Whether a syntax mistake is in no item that has a whole name."""
-    return mistake.code.startswith("E01") and not any(
+    return _is_of_syntax(mistake) and not any(
         item.span.contains(mistake.span) and mistake.span.start > item.name_span.start
         for item in resolved.program.items
         if not isinstance(item, Use)
     )
 
 
+def _is_of_syntax(diagnostic: Diagnostic) -> bool:
+    return diagnostic.code.startswith("E01")
+
+
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
     span = mistake.span
-    return mistake.code.startswith("E01") and span.source is place.source and span.line == place.line
+    return _is_of_syntax(mistake) and span.source is place.source and span.line == place.line
 
 
 def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
@@ -170,7 +174,10 @@ def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic],
         return False
     reached: list[Item | Use] = [item for item in resolved.program.items if item.span.contains(diagnostic.span)]
     for item in reached:
-        sources = [resolved.recipes.get(item.base or "")] if isinstance(item, Recipe) else []
+        names = [item.base or ""] if isinstance(item, Recipe) else []
+        if isinstance(item, Table):
+            names += recipe_names(part for part in item.parts if not isinstance(part, Columns))
+        sources = map(resolved.recipes.get, names)
         tables = [resolved.find_table(each.metric.text) for each in averages(item)] if isinstance(item, Table) else []
         for source in (*sources, *(table for _, table in filter(None, tables))):
             if source is not None and all(source is not other for other in reached):
@@ -184,20 +191,18 @@ def _check_file(resolved: ResolvedFile, report: DiagnosticLog) -> None:
     current: _Check | None = None
     try:
         with limited(MOST_STEPS) as budget:
-            for check in _checks(resolved, report):
-                current = check
-                points += [check._replace(check=of_points) for of_points in check.run()]
+            for current in _checks(resolved, report):
+                points += [current._replace(check=of_points) for of_points in current.run()]
+        report.begin_points()
+        left = MOST_STEPS_WITH_POINTS - budget.spent
+        for index, current in enumerate(points):
+            # Steps that one recipe does not need are shared by the others.
+            with limited(left // (len(points) - index)) as budget:
+                current.run()
+            left -= min(budget.spent, budget.steps)
     except TooMuchWork:
         assert current is not None, "an empty program takes no work"
         report(too_much_work(current.item.name_span, current.item.name, MOST_STEPS))
-        return
-    report.begin_points()
-    left = MOST_STEPS_WITH_POINTS - budget.spent
-    for index, check in enumerate(points):
-        # Steps that one recipe does not need are shared by the others.
-        with limited(left // (len(points) - index)) as budget:
-            check.run()
-        left -= min(budget.spent, budget.steps)
 
 
 class _Check(NamedTuple):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span, ignore
-from archlang.errors.effort import spend
 from archlang.plan import mistakes
 from archlang.plan.measures import FRACTIONS, Measures, bad_metric, is_group, written_group
 from archlang.plan.plan import PublishedResult
@@ -73,8 +72,7 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
     settings of its row and column, and those of `point` for the other varied statics. The best of several points has
     none of them, so it is left out."""
     for table in file.tables.values():
-        spend(1 + len(table.parts) // 20)
-        rows = [part for part in table.parts if isinstance(part, Row) and part.recipe == recipe and part.published]
+        rows = [part for part in table.parts if isinstance(part, Row) and part.runs and part.published]
         if not rows:
             continue
         parts = read_table(table, ignore)
@@ -83,8 +81,8 @@ def row_claims(file: ResolvedFile, recipe: str, point: Mapping[str, Setting]) ->
             assert row.published is not None, "chosen above"
             origin = table.origin if row.published.origin is None else row.published.origin
             for column, number in zip(columns, row.published.cells, strict=False):
-                spend()
-                if number.value is None or row.best_of or column.best_of or column.average:
+                own = row.recipe or (column.recipe and column.recipe.text)
+                if number.value is None or row.best_of or column.best_of or column.average or own != recipe:
                     continue
                 settings = (*row.at, *column.at)
                 at = {**point, **{setting.path.text: setting for setting in settings}}

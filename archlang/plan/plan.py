@@ -87,7 +87,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row with the recipe that it runs. A row without a recipe has the reason in `why`, or published numbers only."""
+    """A row with the recipe that it runs. A row without a recipe runs those of the columns, has the reason in `why`, or
+    published numbers only."""
 
     title: str
     recipe: str | None
@@ -115,20 +116,21 @@ class CellOption:
 @dataclass(frozen=True)
 class TableCell:
     """A cell with a plan for each seed, empty if its row has no recipe, and the published result of the cell. A cell
-    that shows the best of several points has `options`, and one that shows an average the `averaged` cells of another
-    table; both have the plans of all."""
+    that shows the best of several points has `options`, of which it shows that whose metric `best_by`, or else its own,
+    is the best, and one that shows an average the `averaged` cells of another table; both have the plans of all."""
 
     row: TableRow
     column: TableColumn
     plans: tuple[Plan, ...]
     claim: PublishedResult | None
     options: tuple[CellOption, ...] = ()
+    best_by: str = ""
     averaged: tuple["TableCell", ...] = ()
 
     @property
     def is_published_only(self) -> bool:
         """Whether no run makes the cell."""
-        return self.row.recipe is None and not self.plans
+        return not self.plans and self.row.recipe is None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archlang.elaborate.binding import Binding, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
-from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, unlimited, with_costs
+from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, with_costs
 from archlang.plan import mistakes, rules
 from archlang.plan.bounds import check_bounds
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> ResolvedRecipe:
     """A recipe of a file with the lines of its base; reports missing, repeated and unknown parts."""
-    joined, is_sound = with_base(
+    joined = with_base(
         recipe, resolved.recipes, resolved.inherited, resolved.other_items, partial(static_names, resolved), report
     )
-    return resolve_recipe(resolved, read_parts(joined, report, is_sound), report)
+    return resolve_recipe(resolved, read_parts(joined, report), report)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Planner:
         """Checks every line of the recipe, except the paths that `check_paths` checks, and its first point."""
         point = self.first_point()
         plan = self.plan(point)
-        measures = self.measures(point) if self.recipe.parts.is_whole else None
+        measures = self.measures(point) if self.recipe.parts.recipe.is_whole else None
         check_claims(self.recipe, measures)
         if plan is not None and measures is not None:
             check_claimed_groups(self.recipe, measures)
@@ -122,7 +122,7 @@ class Planner:
         recipe = self.recipe
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
-        if not recipe.parts.is_whole:
+        if not recipe.parts.recipe.is_whole:
             for word in recipe.declarations:
                 given_statics(recipe, word, settings)
             return None
@@ -216,8 +216,7 @@ def task_measures(binding: Binding, task: BoundExtern, train: BoundExtern, span:
     if not is_own(task.python) or not _is_sound(binding, task):
         return None
     try:
-        with unlimited():  # it is kept in the process, and its work would count once only
-            instance = _instance(task.name, task.python, tuple(task.statics.items()))
+        instance = _instance(task.name, task.python, tuple(task.statics.items()))
     except TaskError as error:
         binding.report(mistakes.refused_by_task(span, error.message, error.remedy))
         return None

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from archlang.elaborate.static_arguments import configured, plain, static_value
 from archlang.errors import Diagnostic, Report, Span, ignore
-from archlang.errors.effort import spend
 from archlang.graph.operations import LOSSES
 from archlang.plan import mistakes
 from archlang.resolve import library
@@ -15,18 +14,7 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import Declaration, ResolvedFile, prelude
 from archlang.resolve.values import BlockValue, Value
 from archlang.syntax import tree
-from archlang.syntax.tree import (
-    AtTest,
-    Choice,
-    Claim,
-    CostBounds,
-    Missing,
-    Recipe,
-    Search,
-    StaticArgument,
-    Variation,
-    Vary,
-)
+from archlang.syntax.tree import AtTest, Choice, Claim, CostBounds, Recipe, Search, StaticArgument, Variation, Vary
 from archlang.types.statics import StaticValue
 
 _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr = 3e-4, steps = 1000]"}
@@ -34,8 +22,7 @@ _EXAMPLES = {"task": "task ctl", "model": "model gut", "train": "train adamw[lr 
 
 @dataclass(frozen=True)
 class RecipeParts:
-    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word. `is_whole` is
-    False if the recipe has further lines: of an unknown base, or lines that could not be read."""
+    """The lines of a recipe. `choices` has the lines `task`, `model` and `train` by their first word."""
 
     recipe: tree.Recipe
     choices: Mapping[str, tree.Choice]
@@ -44,11 +31,11 @@ class RecipeParts:
     search: tuple[tree.Sought, ...]
     bounds: tuple[tree.CostBound, ...]
     claims: tuple[tree.Claim, ...]
-    is_whole: bool
 
 
-def read_parts(recipe: tree.Recipe, report: Report, is_whole: bool = True) -> RecipeParts:
-    """Returns the lines of a recipe; reports repeated `task`, `model` and `train`, and missing ones if it is whole."""
+def read_parts(recipe: tree.Recipe, report: Report) -> RecipeParts:
+    """Returns the lines of a recipe; reports repeated and missing lines `task`, `model` and `train`, the latter if the
+    recipe is whole."""
     choices: dict[str, tree.Choice] = {}
     repeated: set[str] = set()
     at_test: list[tree.Setting] = []
@@ -73,15 +60,12 @@ def read_parts(recipe: tree.Recipe, report: Report, is_whole: bool = True) -> Re
                 bounds.extend(more)
             case tree.Claim():
                 claims.append(part)
-    is_whole &= recipe.is_whole
     for word, example in _EXAMPLES.items():
-        if is_whole and word not in choices:
+        if recipe.is_whole and word not in choices:
             report(mistakes.part_missing(recipe.name_span, recipe.name, word, example))
     # Which of two lines is meant is unknown, so neither is checked.
     choices = {word: choice for word, choice in choices.items() if word not in repeated}
-    return RecipeParts(
-        recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(bounds), tuple(claims), is_whole
-    )
+    return RecipeParts(recipe, choices, tuple(at_test), tuple(vary), tuple(search), tuple(bounds), tuple(claims))
 
 
 SEED = tree.StaticParameter(name="seed", kind="int", span=None)  # type: ignore[arg-type]  # no program declares it
@@ -136,7 +120,6 @@ class ResolvedRecipe:
     def has_static(self, path: tree.Name, also: Iterable[str] = ()) -> bool:
         """Returns whether a path names a static of the recipe; reports an unknown one. Paths that begin with a word of
         `also`, or belong to an unknown task, model or optimizer, count as known."""
-        spend()
         word = path.parts[0]
         belongs_to_unknown = word in self.declarations and self.declarations[word] is None
         if self.parameter(path.text) is not None or belongs_to_unknown or word in also:
@@ -195,10 +178,12 @@ def static_names(resolved: ResolvedFile, choice: tree.Choice) -> list[str] | Non
 def _find(resolved: ResolvedFile, choice: tree.Choice, report: Report) -> Declaration | None:
     """What a line `task`, `model` or `train` names, of the file or shipped; None, and a report, if it is unknown."""
     name, is_task = call_of(choice).callee, choice.word == "task"
+    if name.text in resolved.unparsed:
+        return None
     if choice.word == "model":
         declaration = resolved.find(name.text)
         if declaration is not None and _is_model(declaration):
-            return declaration if declaration.item.is_whole else None
+            return declaration
         models = [name for name, candidate in {**resolved.used, **resolved.own}.items() if _is_model(candidate)]
         report(name_mistakes.unknown_model(name.span, name.text, models, is_block=declaration is not None))
         return None
@@ -209,7 +194,7 @@ def _find(resolved: ResolvedFile, choice: tree.Choice, report: Report) -> Declar
             report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
         # `check` reports an optimizer without the settings.
-        is_usable = item.is_whole and (is_task or is_complete_optimizer(item))
+        is_usable = is_task or is_complete_optimizer(item)
         return Declaration(library.with_settings(item), resolved) if is_usable else None
     shipped = library.task(name.text) if is_task else library.optimizer(name.text)
     if shipped is None:
@@ -253,21 +238,21 @@ def is_weight(name: str) -> bool:
     return name.startswith(LOSSES) and name.removeprefix(LOSSES).isidentifier()
 
 
-Part = Choice | AtTest | Vary | Search | CostBounds | Claim | Missing
+Part = Choice | AtTest | Vary | Search | CostBounds | Claim
 # The order in which a recipe's lines stand.
-_ORDER = ("task", "model", "train", AtTest, Vary, Search, CostBounds, Claim, Missing)
+_ORDER = ("task", "model", "train", AtTest, Vary, Search, CostBounds, Claim)
 
 
 def with_base(
     recipe: Recipe,
     recipes: Mapping[str, Recipe],
-    known: dict[str, tuple[Recipe, int]],
+    known: dict[str, Recipe],
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
-) -> tuple[Recipe, bool]:
-    """Returns a recipe with the lines that it takes from its base, and without `from`, and whether its bases are known
-    and without syntax mistakes; reports an unknown base, and recipes that are based on each other.
+) -> Recipe:
+    """Returns a recipe with the lines that it takes from its base, and without `from`, which is whole if its bases are;
+    reports an unknown base, and recipes that are based on each other.
 
     A line `task`, `model` or `train` that names the same as the base's takes the statics that it does not set. Another
     line replaces every line of its kind, except that `vary` keeps the base's seeds if it has none. A static that a line
@@ -275,14 +260,11 @@ def with_base(
     not taken.
 
     Args:
-        known: Recipes with the lines of their bases, and the steps of joining them, by name; more are added.
+        known: Recipes with the lines of their bases by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
-    if not recipe.name:
-        return recipe, False
     chain, places = [recipe], {recipe.name: 0}
     while (name := chain[-1].base) is not None and name not in known:
-        spend()
         base = recipes.get(name)
         if base is None or name in places:
             span, kind = chain[-1].base_span or chain[-1].name_span, other_items.get(name)
@@ -292,19 +274,16 @@ def with_base(
                 report(mistakes.not_a_recipe(span, name, kind))
             elif name:
                 report(mistakes.unknown_recipe(span, name, set(recipes) - {recipe.name}, None))
-            return replace(recipe, base=None), False
+            return replace(recipe, base=None, is_whole=False)
         places[name] = len(chain)
         chain.append(base)
-    joined, steps = known[name] if name is not None else (chain.pop(), 0)
+    joined = known[name] if name is not None else chain.pop()
     for link in reversed(chain):
-        is_whole = joined.is_whole and link.is_whole
         parts = _joined(joined, link, static_names)
-        joined, steps = replace(link, parts=parts, is_whole=is_whole), steps + 1 + len(link.parts)
+        joined = replace(link, parts=parts, is_whole=joined.is_whole and link.is_whole)
         if recipes.get(link.name) is link:
-            known[link.name] = joined, steps
-    spend(steps)
-    # The joined lines keep whether each line of the bases could be read.
-    return replace(recipe, base=None, parts=joined.parts), joined.is_whole
+            known[link.name] = joined
+    return replace(joined, base=None)
 
 
 def _joined(
@@ -316,7 +295,7 @@ def _joined(
     own_paths = {path for part in own if isinstance(part, Choice) for path in _paths(part, static_names(part) or ())}
     parts: list[Part] = []
     for part in base:
-        if isinstance(part, Missing) or (_kind(part) not in own_kinds and not isinstance(part, Claim)):
+        if _kind(part) not in own_kinds and not isinstance(part, Claim):
             parts += _without(part, own_paths)
     for part in own:
         if isinstance(part, Choice) and part.word in choices:

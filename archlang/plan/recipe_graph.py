@@ -49,7 +49,7 @@ def recipe_graph(
     elaborated = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
     graph, result, inputs = elaborated.graph, elaborated.result, elaborated.inputs
     if graph is None or result is None or task is None:
-        return None if task is not None or graph is None or not graph.is_whole else graph
+        return None if task is not None or graph is None else graph
     if sizes_known and (names := graph.unknown_sizes):
         report(elaborate_mistakes.needs_task(span, model.name, names))
         return None
@@ -63,10 +63,10 @@ def recipe_graph(
     if leak is not None:
         report_at_point(recipe, point)(leak)
         return None
-    if graph.is_whole and not elaborated.may_have_weights:
+    if not elaborated.may_have_weights:
         report(mistakes.no_weights(span, recipe.name, model.name))
         return None
-    return graph if graph.is_whole else None
+    return graph
 
 
 def report_at_point(recipe: ResolvedRecipe, point: Mapping[str, Setting], model: Span | None = None) -> Report:

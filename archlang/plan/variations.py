@@ -1,7 +1,7 @@
 """The values that `vary` of a recipe and `columns` of a table list, and the points that a check plans of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 from math import prod
@@ -83,8 +83,7 @@ def _integers(recipe: ResolvedRecipe, interval: Interval, span: Span) -> tuple[t
 
 @dataclass(frozen=True)
 class TableParts:
-    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake, or a line
-    could not be read."""
+    """The rows and columns of a table. `is_sound` is False if the values of its `columns` have a mistake."""
 
     table: tree.Table
     rows: tuple[tree.Row, ...]
@@ -96,10 +95,10 @@ def read_table(table: tree.Table, report: Report) -> TableParts:
     """Returns the rows and columns of a table; reports `columns` without values, and with too many."""
     rows = tuple(part for part in table.parts if isinstance(part, tree.Row))
     columns: list[tree.Column] = []
-    is_sound = table.is_whole
+    is_sound = True
     for part in table.parts:
         if isinstance(part, tree.Column):
-            columns.append(part)
+            columns.append(_column(part))
         elif isinstance(part, tree.Columns):
             values = [_values(place, report) for place in part.at]
             count = prod(map(len, values))
@@ -117,7 +116,22 @@ def _spread(part: tree.Columns, values: Sequence[Sequence[tree.Setting]]) -> Ite
         spend()
         shown = [unparse(setting.value) for setting, is_shown in zip(at, varied, strict=True) if is_shown]
         title = ", ".join([part.title] * bool(part.title) + shown)
-        yield tree.Column(title=title, metric=part.metric, at=at, best_of=part.best_of, span=part.span)
+        yield _column(
+            tree.Column(
+                title=title, metric=part.metric, at=at, best_of=part.best_of, best_by=part.best_by, span=part.span
+            )
+        )
+
+
+def _column(part: tree.Column) -> tree.Column:
+    """A column whose metric has its recipe apart."""
+    name, span = part.metric, part.metric.span
+    if part.average or len(name.parts) != 3:
+        return part
+    dot = span.start + len(name.parts[0])
+    recipe = tree.Name(parts=name.parts[:1], span=Span(span.source, span.start, dot))
+    metric = tree.Name(parts=name.parts[1:], span=Span(span.source, dot + 1, span.end))
+    return replace(part, recipe=recipe, metric=metric)
 
 
 def _values(place: tree.Setting | tree.Variation, report: Report) -> Sequence[tree.Setting]:
@@ -140,7 +154,7 @@ def _values(place: tree.Setting | tree.Variation, report: Report) -> Sequence[tr
 
 
 # A check plans at most this many points of a recipe, values of a search, or cells of a table.
-MOST_POINTS = 256
+MOST_POINTS = 400
 
 
 def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int, ...]]:

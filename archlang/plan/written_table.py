@@ -1,13 +1,13 @@
 """The plan of a `table` of the language."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
 from archlang.errors import Span
-from archlang.errors.effort import TooMuchWork, spend
+from archlang.errors.effort import TooMuchWork
 from archlang.errors.names import did_you_mean, is_typing_error
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
@@ -21,7 +21,7 @@ from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import ResolvedFile
 from archlang.resolve.values import Unknown
 from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Column, Published, Row, Setting, Table
+from archlang.syntax.tree import Column, Name, Published, Row, Setting, Table
 
 _HEADER = re.compile(r"^table[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _LARGEST_RATIO = 2
@@ -42,11 +42,13 @@ class WrittenTable:
         for column in columns:
             self._resolve_column(column)
         is_sound &= self._check_published()
-        for recipe in dict.fromkeys(row.recipe for row in rows if row.recipe is not None):
-            self._cells.has_statics(recipe, [setting for column in columns for setting in column.at])
+        of_rows, of_columns = recipe_names(rows), recipe_names(columns)
+        for column in columns:
+            for recipe in of_rows if column.recipe is None else (column.recipe.text,):
+                self._cells.has_statics(recipe, column.at)
         for row in rows:
-            if row.recipe is not None:
-                self._cells.has_statics(row.recipe, row.at)
+            for recipe in of_columns if row.recipe is None else (row.recipe,):
+                self._cells.has_statics(recipe, row.at if row.runs else ())
         is_sound &= self._check_best_of(columns)
         for settings in (*(row.at for row in rows), *(column.at for column in columns)):
             report_repeated(settings, self._report)
@@ -56,19 +58,18 @@ class WrittenTable:
         """Checks the cells of the table within the step budget, those with equal settings once; a warning counts those
         left out. Other tables check those of its averages."""
         rows, columns = self._sound_parts
-        by_row = {(row.recipe, settings_text(row.at)): (row.recipe, row.at) for row in rows if row.recipe is not None}
-        by_column: dict[tuple[tuple[str, str], ...], list[Column]] = {}
+        by_row = {(row.recipe, settings_text(row.at)): row for row in rows if row.runs}
+        by_column: dict[object, list[Column]] = {}
         for column in columns:
             if not column.average:
-                by_column.setdefault(settings_text(column.at), []).append(column)
+                by_column.setdefault((column.recipe, settings_text(column.at)), []).append(column)
         row_settings, column_settings = list(by_row.values()), list(by_column.values())
         total = len(row_settings) * len(column_settings)
         checked = 0
         with suppress(TooMuchWork):
             for row_index, column_index in spread([len(row_settings), len(column_settings)]):
-                recipe, at = row_settings[row_index]
-                columns = column_settings[column_index]
-                plan = self._cells.plan(recipe, (*at, *columns[0].at))
+                row, columns = row_settings[row_index], column_settings[column_index]
+                plan = self._cells.plan(_recipe(row, columns[0]) or "", (*row.at, *columns[0].at))
                 for column in columns:
                     self._check_metric(plan, column)
                 checked += 1
@@ -96,7 +97,10 @@ class WrittenTable:
                     cell: TableCell | None = _average(resolved_row, resolved_column, cells_of_column)
                 else:
                     best_of = [path.text for path in (*row.best_of, *column.best_of)]
-                    cell = self._cells.cell(resolved_row, resolved_column, (*row.at, *column.at), best_of)
+                    recipe, at = _recipe(row, column), (*row.at, *column.at)
+                    best_by = column.best_by or row.best_by
+                    by = "" if best_by is None else best_by.text
+                    cell = self._cells.cell(resolved_row, resolved_column, recipe, at, best_of, by)
                     self._check_metric(cell.plans[0] if cell and cell.plans else None, column)
                 if cell is not None and row.published is not None:
                     cell = replace(cell, claim=self._published_result(row.published, place, resolved_column))
@@ -136,15 +140,21 @@ class WrittenTable:
             ):
                 what = "run" if metric.parts[0] == RUN else "split"
                 self._report(mistakes.measured_as_a_whole(metric.span, metric.text, what))
-            else:
+            elif column.recipe is None or self._is_recipe(column.recipe.text, column.recipe.span):
                 columns.append(column)
-        recipes, rows = self._cells.file.recipes, []
-        for row in self._parts.rows:
-            if row.recipe is not None and row.recipe not in recipes:
-                self._report(mistakes.unknown_recipe(row.recipe_span or row.span, row.recipe, recipes, None))
-            elif self._has_statics_only(row):
-                rows.append(row)
+        rows = [
+            row
+            for row in self._parts.rows
+            if (row.recipe is None or self._is_recipe(row.recipe, row.recipe_span or row.span))
+            and self._has_statics_only(row)
+        ]
         return rows, self._columns_that_agree(rows, columns)
+
+    def _is_recipe(self, name: str, span: Span) -> bool:
+        recipes = self._cells.file.recipes
+        if name not in recipes:
+            self._report(mistakes.unknown_recipe(span, name, recipes, None))
+        return name in recipes
 
     @cached_property
     def _are_titled(self) -> bool:
@@ -158,7 +168,7 @@ class WrittenTable:
 
     def _has_distinct_titles(self, parts: Sequence[Row | Column], word: str, example: str) -> bool:
         table = self._table
-        if not parts and table.is_whole:
+        if not parts:
             self._report(
                 mistakes.empty_table(
                     table.name_span, table.name, word, example, table.span if word == "column" else None
@@ -174,7 +184,8 @@ class WrittenTable:
     def _has_statics_only(self, row: Row) -> bool:
         """Returns whether no setting of a row is a group of items or an unknown name; reports if one is."""
         settings = list(filter(is_group, row.at))
-        planner = self._cells.planner(row.recipe) if settings and row.recipe is not None else None
+        recipe = row.recipe or next(iter(recipe_names(self._parts.columns)), "")
+        planner = self._cells.planner(recipe) if settings and recipe in self._cells.file.recipes else None
         if planner is None:
             return not settings
         for path in [setting.path for setting in settings]:
@@ -185,22 +196,29 @@ class WrittenTable:
         return not settings
 
     def _columns_that_agree(self, rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-        """Returns the columns that set no static to another value than a row; reports, for each setting of a column,
-        the first row that contradicts it."""
+        """Returns the columns whose cells have one recipe, and that set no static to another value than a row;
+        reports, for each setting of a column, the first row that contradicts it."""
         # Rows with equal settings of one recipe are compared once.
-        rows_by_path: dict[str, dict[tuple[str, str], tuple[Row, Setting]]] = {}
+        rows_by_path: dict[str, dict[tuple[str | None, str], tuple[Row, Setting]]] = {}
         for row in rows:
             for setting in row.at:
-                if row.recipe is not None and not is_group(setting):
+                if row.runs and not is_group(setting):
                     distinct = rows_by_path.setdefault(setting.path.text, {})
                     distinct.setdefault((row.recipe, unparse(setting.value)), (row, setting))
+        running = {row.recipe is None: row for row in reversed(rows) if row.runs}
         agreeing = []
         for column in columns:
-            agrees = True
+            row_at_odds = None if column.average else running.get(column.recipe is None)
+            if row_at_odds is not None:
+                span, name = column.metric.span if column.recipe is None else column.recipe.span, row_at_odds.title
+                has_two = column.recipe is not None
+                self._report(mistakes.not_one_recipe(span, name, row_at_odds.span, column.title, has_two))
+            agrees = row_at_odds is None
             for setting in () if column.average else column.at:
                 path, text = setting.path.text, unparse(setting.value)
-                for (recipe, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
-                    if row_text != text and not self._cells.have_equal_values(recipe, row_setting, setting):
+                for (_, row_text), (row, row_setting) in rows_by_path.get(path, {}).items():
+                    one = _recipe(row, column)
+                    if row_text != text and one and not self._cells.have_equal_values(one, row_setting, setting):
                         self._report(
                             mistakes.row_contradicts_column(
                                 setting.span, row.title, row_setting.span, column.title, path
@@ -272,15 +290,12 @@ class WrittenTable:
         tables = [self._averaged[id(column)][1] for column in columns if column.average]
         titles = {id(table): [part.title for part in table.parts if isinstance(part, Row)] for table in tables}
         # A title that is there twice stands in place of another, which is then missing.
-        complete = [
-            table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)]) and table.is_whole
-        ]
+        complete = [table for table in tables if len(set(titles[id(table)])) == len(titles[id(table)])]
         checked: set[str] = set()
         for row in rows if tables else ():
-            spend(len(tables))
             missing = [table for table in complete if row.title not in titles[id(table)] and row.title not in checked]
             checked.add(row.title)
-            if row.recipe is None:
+            if not row.runs:
                 # A row of prior work needs none, but the title may have a typing error.
                 possible = sorted({title for table in missing for title in titles[id(table)]})
                 near = did_you_mean(row.title, possible)
@@ -333,7 +348,7 @@ class WrittenTable:
                 sound = False
                 continue
             # A row of prior work may have ratios, such as that of two accuracies, which are not in per cent either.
-            most = 1 if row.recipe is not None else _LARGEST_RATIO
+            most = 1 if row.runs else _LARGEST_RATIO
             for column, number in zip(columns, numbers, strict=True):
                 pair = number.value, number.deviation
                 sound &= check_numbers(column.metric.text, pair, self._report, most=most, of_row=True)
@@ -346,21 +361,25 @@ class WrittenTable:
         not."""
         sound = True
         # Rows of one recipe with equal settings are checked once.
-        distinct: dict[object, tuple[str, Row]] = {}
+        distinct: dict[object, Row] = {}
         for row in self._sound_parts[0]:
-            if row.recipe is not None:
+            if row.runs:
                 best_of = tuple(path.text for path in row.best_of)
-                distinct.setdefault((row.recipe, settings_text(row.at), best_of), (row.recipe, row))
+                distinct.setdefault((row.recipe, settings_text(row.at), best_of), row)
         columns_with_best = [column for column in columns if column.best_of]
-        for recipe, row in distinct.values():
-            planner = self._cells.planner(recipe)
-            if planner is None:
-                continue
-            varied = [static.path.text for static in planner.varied if static.path.text != "seed"]
+        for row in distinct.values():
             for column in columns if row.best_of else columns_with_best:
+                recipe = _recipe(row, column) or ""
+                planner = self._cells.planner(recipe)
+                if planner is None:
+                    continue
+                varied = [static.path.text for static in planner.varied if static.path.text != "seed"]
                 paths = (*row.best_of, *column.best_of)
                 report_repeated(paths, self._report)
                 settings = {setting.path.text: setting for setting in (*row.at, *column.at)}
+                best_by, measures = column.best_by or row.best_by, planner.measures(planner.first_point())
+                if best_by is not None and measures is not None:
+                    measures.check(best_by.span, best_by.text, self._report)
                 for path in paths:
                     if path.text in varied and path.text not in settings:
                         continue
@@ -391,6 +410,17 @@ class WrittenTable:
                 self._report(measures.absent_group(span, metric, group, value))
 
 
+def _recipe(row: Row, column: Column) -> str | None:
+    """The recipe of a cell; None if nothing runs."""
+    return row.recipe or (column.recipe.text if row.runs and column.recipe is not None else None)
+
+
+def recipe_names(parts: Iterable[Row | Column]) -> list[str]:
+    """The recipes that rows or columns name, each once."""
+    names = (part.recipe.text if isinstance(part.recipe, Name) else part.recipe for part in parts)
+    return [*dict.fromkeys(name for name in names if name is not None)]
+
+
 def averages(table: Table) -> list[Column]:
     """The columns of a table that are averages."""
     return [part for part in table.parts if isinstance(part, Column) and part.average]
@@ -406,10 +436,10 @@ def _average(row: TableRow, column: TableColumn, cells_of_column: Sequence[Table
     if not all(cell.plans for cell in averaged):
         return TableCell(row, column, (), None)
     plans = {id(averaged_plan): averaged_plan for cell in averaged for averaged_plan in cell.plans}
-    return TableCell(row, column, tuple(plans.values()), None, (), averaged)
+    return TableCell(row, column, tuple(plans.values()), None, averaged=averaged)
 
 
 def _knows_what_varies(planner: Planner) -> bool:
-    """Whether no base of a recipe, and no static that it varies, is unknown."""
+    """Whether no static that a recipe varies is unknown."""
     recipe = planner.recipe
-    return recipe.parts.is_whole and all(recipe.parameter(part.path.text) for part in recipe.parts.vary)
+    return all(recipe.parameter(part.path.text) for part in recipe.parts.vary)

@@ -307,7 +307,7 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
     return {
         "row": cell.row.title,
         "column": cell.column.title,
-        "recipe": cell.row.recipe,
+        "recipe": cell.measured.cell.plans[0].recipe if cell.measured.cell.plans else cell.row.recipe,
         "absent": cell.row.why or None,
         "metric": cell.column.metric,
         "mean": statistics.mean if statistics else None,

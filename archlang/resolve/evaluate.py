@@ -11,6 +11,7 @@ from archlang.resolve import mistakes, values
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax import tree
 from archlang.types import Dim
+from archlang.types.dimension import MOST_TERMS
 from archlang.types.statics import Interval, Symbol
 
 _LARGEST = 2**53
@@ -235,7 +236,8 @@ class Evaluator:
                 return a / b
             result = Dim.of(a // b if node.operator == "/" else a % b)
         else:
-            spend(len(left.terms) * len(right.terms) if node.operator == "*" else 0)
+            if node.operator == "*" and len(left.terms) * len(right.terms) > MOST_TERMS:
+                return self._refused(mistakes.size_too_large(node.span))
             result = _ARITHMETIC[node.operator](left, right)
         if result.is_unwieldy and result.constant is None:
             return self._refused(mistakes.size_too_large(node.span))

@@ -42,6 +42,17 @@ class ResolvedFile:
     """its `use` lines, each with the names that it brings in"""
 
     def find(self, name: str) -> Declaration | None:
+        """Returns the block or model of a name; None for an unknown one, and for one with syntax mistakes."""
+        return None if name in self.unparsed else self.declared(name)
+
+    @cached_property
+    def unparsed(self) -> frozenset[str]:
+        """The names of the blocks, models, tasks and optimizers with syntax mistakes. What they mean is unknown."""
+        own = ((item.name, item) for item in self.program.items if isinstance(item, tree.Definition | tree.Extern))
+        used = ((name, declaration.item) for name, declaration in self.used.items())
+        return frozenset(name for name, item in (*own, *used) if not item.is_whole)
+
+    def declared(self, name: str) -> Declaration | None:
         """Returns the block or model of a name, or None. The file's own names come before the prelude's."""
         declaration = self.own.get(name) or self.used.get(name)
         if declaration is None and "." not in name and (item := library.block(name)) is not None:
@@ -69,7 +80,7 @@ class ResolvedFile:
         return {item.name: item for item in self.program.items if isinstance(item, tree.Recipe)}
 
     @cached_property
-    def inherited(self) -> dict[str, tuple[tree.Recipe, int]]:
+    def inherited(self) -> dict[str, tree.Recipe]:
         """Recipes with the lines of their bases, which `with_base` of `archlang.plan.recipe` adds."""
         return {}
 
@@ -107,7 +118,7 @@ class ResolvedFile:
 
     def content_of(self, item: Item) -> Hashable:
         """What the check of an item of this file depends on: its text, those of the items that it may name, directly or
-        not, and those of the files that this file uses; None if an item cannot be read as a whole."""
+        not, and those of the files that this file uses."""
         if id(item) not in self._contents:
             self._contents[id(item)] = self._new_content(item)
         return self._contents[id(item)]
@@ -119,8 +130,6 @@ class ResolvedFile:
     def _new_content(self, item: Item) -> Hashable:
         reached, ids = [item], {id(item)}
         for user in reached:
-            if not user.is_whole:
-                return None
             # Blocks and models name no recipes, which may have their names.
             names = self._blocks if isinstance(user, tree.Definition | tree.Extern) else self._named
             for name in _words_of(user.span.text):
@@ -288,10 +297,9 @@ class ProgramLoader:
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
             other = first.setdefault((kind, item.name), item)
             if other is not item:
-                if other.is_whole and item.is_whole:
-                    is_recipe = isinstance(item, tree.Recipe)
-                    twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
-                    self.diagnostics.append(twice)
+                is_recipe = isinstance(item, tree.Recipe)
+                twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                self.diagnostics.append(twice)
                 continue
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):
                 resolved.own[item.name] = Declaration(item, resolved)
@@ -305,8 +313,6 @@ class ProgramLoader:
             shown = str(target)
         else:
             library_file = library.library_file(use.path)
-            if library_file is None and not use.is_whole:
-                return  # the path breaks off
             if library_file is None:
                 self.diagnostics.append(mistakes.unknown_library_file(use.path_span, use.path, library.library_files()))
                 return
@@ -378,7 +384,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
     uses: dict[str, list[str]] = {}
     places: dict[tuple[str, str], Span] = {}
     for user, declaration in resolved.own.items():
-        if not isinstance(declaration.item, tree.Definition) or not declaration.item.is_whole:
+        if not isinstance(declaration.item, tree.Definition):
             continue
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:

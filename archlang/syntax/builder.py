@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 
 from archlang.errors import Diagnostic, Source, Span
@@ -65,29 +65,26 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "emit": (tree.Emit, "_ value"),
     "if_": (tree.If, "_ test then _ otherwise"),
     "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated settled body"),
-    "stack": (tree.StackStatement, "target _ _ count body"),
+    "stack": (tree.StackStatement, "target _ _ count _ index body"),
     "halting": (tree.HaltingStatement, "target _ _ count _ state _ mixture _ by _ truncated body"),
     "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
     "experts": (tree.ExpertsStatement, "target _ _ variable _ over _ by body"),
-    "unclear": (tree.Unclear, "header body"),
-    "missing_line": (tree.Missing, "_"),
     "choice": (tree.Choice, "word value"),
     "at_test": (tree.AtTest, "_ settings"),
     "vary": (tree.Vary, "_ *variations"),
     "search": (tree.Search, "_ *sought"),
     "bounds": (tree.CostBounds, "_ *bounds"),
     "claim": (tree.Claim, "_ median metric _ index _ _ value _ deviation _ at *_ origin"),
-    "row": (tree.Row, "_ title recipe _ at best_of published"),
+    "row": (tree.Row, "_ title recipe _ at best_of _ best_by published"),
     "absent_row": (tree.Row, "_ title _ why published"),
-    "published_row": (tree.Row, "_ title published"),
-    "column": (tree.Column, "_ title metric _ index _ _ at best_of"),
+    "column": (tree.Column, "_ title metric _ index _ _ at best_of _ best_by"),
     "average_column": (tree.Column, "_ title average _ metric _ at"),
-    "columns": (tree.Columns, "_ title metric _ *at best_of"),
+    "columns": (tree.Columns, "_ title metric _ *at best_of _ best_by"),
 }
 # Nodes that can contain their own kind: each is a level.
 _Level = (
     tree.Pipe | tree.Conditional | tree.Binary | tree.Range | tree.Unary | tree.ListOf | tree.CallExpression
-    | tree.ConditionalType | tree.Body | tree.If | tree.Loop | tree.Unclear
+    | tree.ConditionalType | tree.Body | tree.If | tree.Loop
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
@@ -175,6 +172,8 @@ class TreeBuilder:
             "random_in_training": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
             "stops": partial(self._clause_of, "caveats", tree.Caveat, "_ kind _ test"),
             "cuts": partial(self._clause_of, "cuts", tree.Cut, "_ _ _ parts _ test"),
+            "missing_line": lambda parts: parts[0],
+            "unclear": lambda parts: NodeList(parts[1].statements, _place(parts[0])[0], _place(parts[1])[1]),
             "body": self._body,
             "else_if": self._else_if,
             "carry": self._carry,
@@ -277,18 +276,11 @@ class TreeBuilder:
         # Error recovery gives what it could not read an empty name.
         parameters = () if statics is None else statics.nodes
         fields = () if inputs is None else inputs.nodes
-        unread = {
-            # Further statics may follow a value that breaks off.
-            "statics": not name or any(not each.name or isinstance(each.default, tree.Missing) for each in parameters),
-            "inputs": not name or any(not field.name for field in fields),
-            "result": isinstance(result, tree.TypeName) and not result.name,
-        }
         return tree.Signature(
             statics=tuple(parameter for parameter in parameters if parameter.name),
             inputs=tuple(field for field in fields if field.name),
-            result=None if unread["result"] else result,
+            result=None if isinstance(result, tree.TypeName) and not result.name else result,
             where=where,
-            unread=frozenset(part for part, is_unread in unread.items() if is_unread),
             span=self._span([name, statics, inputs, result, *where]),
         )
 
@@ -325,7 +317,6 @@ class TreeBuilder:
             pure="pure" in places,
             pure_span=places.get("pure"),
             causal="causal" in places,
-            unread=tuple(part for part in rest if isinstance(part, tree.Missing)),
             python="" if python is None else python[1:-1],
             python_span=self._span([name if python is None else python]),
         )
@@ -351,7 +342,9 @@ class TreeBuilder:
         return is_bound and self._span([name]).line != self._span([word]).line
 
     def _body(self, parts: Parts) -> tree.Body:
-        return tree.Body(statements=_nodes_of(parts), span=self._span(parts))
+        # The statements of a body whose header cannot be read are those of the body around it.
+        lists = (part.nodes if isinstance(part, NodeList) else _nodes_of([part]) for part in parts)
+        return tree.Body(statements=tuple(chain.from_iterable(lists)), span=self._span(parts))
 
     def _else_if(self, parts: Parts) -> tree.Body:
         node = self._node(tree.If, "_ test then _ otherwise", parts)

@@ -57,7 +57,7 @@ def parse(source: Source) -> Program:
 
 
 def parse_tolerantly(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Parses a text; returns its items, with `Missing` in place of lines that cannot be read, and the diagnostics.
+    """Parses a text; returns its items, without lines that cannot be read, and the diagnostics.
 
     If the text has mistakes, its items are parsed one by one: no mistake reaches beyond its item."""
     excess, code = read_tokens(source)

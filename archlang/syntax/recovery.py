@@ -1,4 +1,4 @@
-"""Reads an item with mistakes unit by unit: a unit that cannot be read becomes `Missing`, and costs no other one."""
+"""Reads an item with mistakes unit by unit: a unit that cannot be read costs no other one."""
 
 from __future__ import annotations
 

@@ -114,8 +114,7 @@ class Pipe(Syntax):
 
 
 class Missing(Syntax):
-    """A text that cannot be read, in place of a value, a statement, or a line of a recipe or a table. It is empty at
-    the end of a body that is not closed."""
+    """A text that cannot be read, in place of a value."""
 
 
 Expression = (
@@ -225,14 +224,10 @@ class ActClause(Syntax):
 
 
 class Signature(Syntax):
-    """`unread` are the parts that could not be read: `statics`, `inputs` and `result`. Of such statics and inputs, some
-    are missing."""
-
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
     result: TypeExpression | None = None
     where: tuple[Expression, ...] = ()
-    unread: frozenset[str] = frozenset()
 
 
 # Statements.
@@ -308,11 +303,14 @@ class RepeatStatement(Syntax):
 
 
 class StackStatement(Syntax):
-    """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
+    """`y = stack 6 as i { … emit e }`: each step has its own weights. `target` is the `y`, or None, and `index` the
+    `i`, a static that numbers the steps, or None."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
+    index: str | None = None
+    index_span: Span | None = field(default=None, compare=False, repr=False)
     body: Body
 
 
@@ -364,15 +362,8 @@ class ExpertsStatement(Syntax):
     body: Body
 
 
-class Unclear(Syntax):
-    """A body whose `header`, such as that of a loop, cannot be read."""
-
-    header: Missing
-    body: Body
-
-
 Loop = RepeatStatement | StackStatement | HaltingStatement | ScanStatement | ExpertsStatement
-Statement = Let | Assign | Update | LossStatement | Return | Emit | If | Loop | Missing | Unclear
+Statement = Let | Assign | Update | LossStatement | Return | Emit | If | Loop
 
 
 # Items.
@@ -423,8 +414,8 @@ class Extern(Item):
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records`, `cuts` and `acts` belong to blocks, `pure` too (no weights,
     no randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to
-    tasks; `includes` (the names behind `with`) to optimizers. `unread` are the clauses that could not be read. `python`
-    is "module:Class"; settings have none."""
+    tasks; `includes` (the names behind `with`) to optimizers. `python` is
+    "module:Class"; settings have none."""
 
     word: str
     name: str
@@ -443,7 +434,6 @@ class Extern(Item):
     gives: tuple[StaticArgument, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
-    unread: tuple[Missing, ...] = ()
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
 
@@ -523,7 +513,7 @@ class Recipe(Item):
     name_span: Span = field(compare=False, repr=False)
     base: str | None = None
     base_span: Span | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Choice | AtTest | Vary | Search | CostBounds | Claim | Missing, ...]
+    parts: tuple[Choice | AtTest | Vary | Search | CostBounds | Claim, ...]
 
 
 class CellNumber(Syntax):
@@ -543,9 +533,9 @@ class Published(Syntax):
 
 
 class Row(Syntax):
-    """`row "NDR" ndr at model.steps = 14 best of model.scaling claims …`: a recipe, statics of it, varied statics whose
-    best value counts, and published numbers. `row "DNC" absent "why"` and `row "Prior work" claims …` have no
-    recipe."""
+    """`row "NDR" ndr at model.steps = 14 best of model.scaling by valid.accuracy claims …`: a recipe, statics of it,
+    varied statics whose best value counts, by a metric or in each column, and published numbers. `row "DNC" absent
+    "why"` and `row "Prior work" claims …` run nothing; another row without a recipe runs those of the columns."""
 
     title: str
     recipe: str | None = None
@@ -553,21 +543,29 @@ class Row(Syntax):
     why: str = ""
     at: tuple[Setting, ...] = ()
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
     published: Published | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.recipe is not None or (not self.why and bool(self.at or self.best_of or not self.published))
 
 
 class Column(Syntax):
     """`column "Longer" test.accuracy[10] at task.order = forward best of model.scaling`: a metric, statics of the
-    recipes, and varied statics whose best value counts. `column "Copy" average of copy at test.length = 20` is an
+    recipes, and varied statics whose best value counts. The metric of `column "S3" s3.test.accuracy` begins with the
+    `recipe` of rows that have none. `column "Copy" average of copy at test.length = 20` is an
     `average`: its `metric` is the name of a table, of which it averages the rows of the same titles over the columns
     with these settings."""
 
     title: str
     metric: Name
+    recipe: Name | None = None
     average: bool = False
     index: Expression | None = None
     at: tuple[Setting, ...] = ()
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
 
 
 class Columns(Syntax):
@@ -578,6 +576,7 @@ class Columns(Syntax):
     metric: Name
     at: tuple[Setting | Variation, ...]
     best_of: tuple[Name, ...] = ()
+    best_by: Name | None = None
 
 
 class Table(Item):
@@ -587,7 +586,7 @@ class Table(Item):
     name: str
     name_span: Span = field(compare=False, repr=False)
     origin: str = ""
-    parts: tuple[Row | Column | Columns | Missing, ...]
+    parts: tuple[Row | Column | Columns, ...]
 
 
 @dataclass(frozen=True)

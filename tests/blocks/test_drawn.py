@@ -9,7 +9,7 @@ from archlang.blocks.noise import Dropout, GumbelNoise, LogNormalPoisson, Noise,
 
 
 def test_noise_has_its_deviation_and_comes_from_the_generator_of_torch() -> None:
-    noise = Noise(std=0.5, d=100)
+    noise = Noise(std=0.5, evaluation="zeros", d=100)
     torch.manual_seed(1)
     drawn = noise(torch.ones(20, 50, 100))
     assert drawn.mean().item() == pytest.approx(0.0, abs=0.01)
@@ -20,7 +20,7 @@ def test_noise_has_its_deviation_and_comes_from_the_generator_of_torch() -> None
 
 @pytest.mark.parametrize(("std", "training"), [(0.5, False), (0.0, True)])
 def test_noise_is_0_in_evaluation_and_for_a_deviation_of_0(std: float, training: bool) -> None:
-    assert Noise(std=std, d=4).train(training)(torch.randn(2, 4)).equal(torch.zeros(2, 4))
+    assert Noise(std=std, evaluation="zeros", d=4).train(training)(torch.randn(2, 4)).equal(torch.zeros(2, 4))
 
 
 def test_gumbel_noise_is_drawn_in_evaluation_too_with_the_mean_of_gumbel() -> None:
@@ -34,13 +34,22 @@ def test_gumbel_noise_is_drawn_in_evaluation_too_with_the_mean_of_gumbel() -> No
 
 
 def test_uniform_noise_is_drawn_in_evaluation_too_within_its_bound() -> None:
-    noise = UniformNoise(bound=0.5, d=100).eval()
+    noise = UniformNoise(bound=0.5, evaluation="drawn", d=100).eval()
     torch.manual_seed(1)
     drawn = noise(torch.ones(20, 50, 100))
     assert drawn.mean().item() == pytest.approx(0.0, abs=0.01)
     assert drawn.abs().max().item() == pytest.approx(0.5, abs=0.001)
     assert drawn.var().item() == pytest.approx(1 / 12, rel=0.05)
-    assert UniformNoise(bound=0.0, d=4)(torch.randn(2, 4)).equal(torch.zeros(2, 4))
+    assert UniformNoise(bound=0.0, evaluation="drawn", d=4)(torch.randn(2, 4)).equal(torch.zeros(2, 4))
+
+
+def test_evaluation_draws_noise_or_has_zeros_as_it_says() -> None:
+    torch.manual_seed(1)
+    for block, values in ((Noise, {"std": 0.5}), (UniformNoise, {"bound": 0.5})):
+        x = torch.ones(2, 3, 4)
+        assert block(**values, evaluation="drawn").eval()(x).any()
+        assert not block(**values, evaluation="zeros").eval()(x).any()
+        assert block(**values, evaluation="zeros").train()(x).any()
 
 
 def test_numbers_are_dropped_at_the_rate_and_the_others_scaled_up() -> None:

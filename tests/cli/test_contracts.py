@@ -85,3 +85,27 @@ def test_an_unknown_block_is_an_error_with_a_remedy(archlang: Command, folder: P
     assert "has no `extern block`" in archlang("test", "none.arch").err
     (folder / "bad.arch").write_text(PROGRAM.replace("causal", "backwards"))
     assert "E0503" in archlang("test", "bad.arch").err
+
+
+def test_equal_writes_a_certificate_and_exits_with_1_if_something_differs(archlang: Command, folder: Path) -> None:
+    examples = Path(__file__).parents[2] / "docs" / "examples"
+    program, module = examples / "decoder.arch", (examples / "decoder.py").read_text(encoding="utf-8")
+    Path("decoder.py").write_text(module, encoding="utf-8")
+    command = ("equal", str(program), "--with", "decoder:Decoder", "--plugin", "decoder.py", "--set", "vocab=7")
+    unclear = archlang(*command)
+    assert (unclear.code, "map them by hand" in unclear.err) == (1, True)
+    by_hand = ("--map", "embed.weight=wte.weight", "--out", "equal.json")
+    result = archlang(*command, *by_hand)
+    assert (result.code, result.err) == (0, "")
+    assert "attention.query.weight = attn.q_proj.weight, by similar names" in result.out
+    certificate = json.loads(Path("equal.json").read_text(encoding="utf-8"))
+    assert certificate["is_equal"] is True
+    Path("decoder.py").write_text(module.replace("relu(", "2 * relu("), encoding="utf-8")
+    other = archlang(*command, *by_hand, "--json")
+    assert (other.code, json.loads(other.out)["is_equal"]) == (1, False)
+    assert json.loads(other.out)["plugins"] != certificate["plugins"]
+
+
+def test_a_map_names_two_weights(archlang: Command, folder: Path) -> None:
+    result = archlang("equal", "model.arch", "--with", "mine:Class", "--map", "embed.weight")
+    assert (result.code, "`--map` is not of the form" in result.err) == (2, True)

@@ -30,6 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_no_command_interprets_the_texts_of_a_program_or_a_run(archlang: Command, folder: Path) -> None:
     trained = archlang("train", "tiny.arch", "--device", "cpu", "--out", "run[")
     assert trained.code == 0, trained.err

@@ -187,6 +187,7 @@ def test_going_on_with_other_python_is_refused(archlang: Command, block_run: Pat
     assert archlang("eval", "run", "--device", "cpu", "--plugin", "run/plugins/blocks.py").code == 0
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_table_runs_again_with_changed_python(archlang: Command, block_run: Path) -> None:
     table = ("table", "b.arch", "--out", "runs", "--device", "cpu", "--seeds", "2", "--plugin", "lib/blocks.py")
     assert archlang(*table, "--together", "--workers", "1").code == 0

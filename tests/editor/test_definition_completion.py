@@ -69,7 +69,7 @@ CLAUSE_WORDS = (
 )
 STATEMENTS = ("let", "loss", "return", "if", "repeat", "stack", "scan")
 TYPES = ("tokens", "seq", "vec", "map", "data")
-HALTING = ("token_halt", "global_halt", "act", "bernoulli_halt")
+HALTING = ("token_halt", "global_halt", "act", "bernoulli_halt", "bernoulli_token_halt")
 
 # The program, the line, some words that are offered there, and some that are not.
 PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (

@@ -1,11 +1,10 @@
-"""A call of a library block that is equal to an earlier one has its own path and place, and costs as many steps."""
+"""A call of a library block that is equal to an earlier one has its own path and place."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from archlang.errors import effort
-from archlang.errors.effort import limited
 from archlang.graph.graph import Graph
 from archlang.plan.check import check_text
 from archlang.plan.model_graphs import model_graph
@@ -41,16 +40,6 @@ def test_equal_calls_have_their_own_paths_and_places() -> None:
     assert (first.path, first.span.line, second.path, second.span.line) == ("linear", 4, "linear_2", 5)
     assert (first.statics, first.features) == (second.statics, second.features)
     assert graph.instances["linear_3"].statics != second.statics
-
-
-def test_a_known_call_costs_as_many_steps() -> None:
-    resolved = load_command_line(_TWO)
-    spent = []
-    for _ in range(2):
-        with limited(10_000) as budget:
-            model_graph(resolved, None, {"vocab": 5, "classes": 3})
-        spent.append(budget.spent)
-    assert spent[0] == spent[1] > 100
 
 
 def test_a_mistake_of_a_call_is_reported_each_time() -> None:

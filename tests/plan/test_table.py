@@ -174,6 +174,15 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('row "a" small at seed = 1\n column "c" test.accuracy at seed = 2', "E0616"),
         ('row "a" small at task.order = forward\n column "c" test.accuracy at task.order = backward', "E0616"),
         ('row "a" small\n column "c" test.loss[5]', "E0605"),
+        ('row "a" small\n column "c" small.test.accuracy', "E0616"),
+        ('row "a" at model.d = 3\n column "c" test.accuracy', "E0616"),
+        ('row "a"\n column "c" test.accuracy', "E0616"),
+        ('row "a"\n column "c" smal.test.accuracy', "E0604"),
+        ('row "a"\n column "c" small.tst.accuracy', "E0605"),
+        ('row "a" at model.dd = 3\n column "c" small.test.accuracy', "E0312"),
+        ('row "a" at model.d = 3\n column "c" small.test.accuracy at model.d = 4', "E0616"),
+        ('row "a" best of model.d\n column "c" small.test.accuracy', "E0633"),
+        ('row "a" small best of task.order by tst.accuracy\n column "c" test.accuracy', "E0605"),
         ('row "a" small\n column "c" run.speed', "E0605"),
         ('row "a" small\n column "c" run.seconds[5]', "E0605"),
         ('row "a" small\n column "c" test.loss at test.length = 5', "E0605"),
@@ -199,7 +208,7 @@ table second {
     column "Unknown" test.accuracyy
 }
 """
-    expected = ["E0303", "E0304", "E0312", "E0312", "E0604", "E0605", "E0605", "E0611"]
+    expected = ["E0303", "E0304", "E0312", "E0312", "E0604", "E0604", "E0605", "E0611"]
     assert sorted(codes(written(file, MODEL + body))) == expected
 
 
@@ -292,6 +301,31 @@ def test_a_row_claims_a_number_for_each_column(file: Path) -> None:
     origins = {cell.row.title: cell.claim.origin for cell in table.cells if cell.claim}
     assert origins["Small"] == "a paper, Table 2"
     assert origins["Other"] == "another paper"
+
+
+SHARED = """
+table shared from "P" {
+    row    "Default"
+    row    "Wide" at model.d = 16 claims 0.7, 0.6
+    row    "Prior work" claims 0.5, -
+    column "Forward" small.test.accuracy at task.order = forward
+    column "Other" other.valid.accuracy
+}
+"""
+
+
+def test_a_row_without_a_recipe_runs_those_of_the_columns(file: Path) -> None:
+    table = plan_table(written(file, MODEL + SHARED), "shared")
+    plans = {(cell.row.title, cell.column.title): cell.plans for cell in table.cells}
+    runs = {cell: {(plan.recipe, plan.settings["model.d"]) for plan in each} for cell, each in plans.items()}
+    assert runs == {
+        ("Default", "Forward"): {("small", 8)}, ("Default", "Other"): {("other", 16)},
+        ("Wide", "Forward"): {("small", 16)}, ("Wide", "Other"): {("other", 16)},
+        ("Prior work", "Forward"): set(), ("Prior work", "Other"): set(),
+    }  # fmt: skip
+    assert [cell.column.metric for cell in table.cells[:2]] == ["test.accuracy", "valid.accuracy"]
+    assert [cell.claim and cell.claim.value for cell in table.cells] == [None, None, 0.7, 0.6, 0.5, None]
+    assert [claim.value for claim in plan_recipe(file, "other").claims] == [0.6]
 
 
 UNCLAIMED = """

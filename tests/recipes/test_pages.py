@@ -18,6 +18,7 @@ FIELD, MIXED, LANGUAGE = (sorted((RECIPES / folder).glob("*.arch")) for folder i
 EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples" / "field").glob("*.arch"))
 # The largest number of lines of a page; a page of `field` has as many as it needs.
 LINES = {**dict.fromkeys(EXAMPLES, 30), **dict.fromkeys((*MIXED, *LANGUAGE), 60), **dict.fromkeys(FIELD, 1_000)}
+A_FEW = json.dumps(str(RECIPES.parent / "blocks" / "a*.arch"))
 # Settings that make a task small, where it has them.
 FEW = {"task.train_size": "40", "task.iid_size": "4", "task.valid_size": "4", "task.test_size": "4"}
 SMALL_TASK = {
@@ -25,13 +26,15 @@ SMALL_TASK = {
     "flipflop": {"task.length": "32", "task.test_length": "[34]"},
     "scan": {"task.data": "generated", "task.cutoff": "40"},
     # A text that the reader writes first.
-    "text": {"task.path": json.dumps(str(RECIPES.parent / "blocks" / "a*.arch"))},
-    "text_masked": {"task.copies": "1"},
+    "text": {"task.path": A_FEW},
+    "text_masked": {"task.path": A_FEW, "task.length": "64", "task.copies": "1"},
+    "text_seq2seq": {"task.path": A_FEW, "task.length": "32", "task.valid_share": "0.02", "task.test_share": "0.02"},
 }
 # Statics that make a model of a paper's size small, by their page.
 SMALL_MODEL = {
     "gpt2_124m": {
-        "model.d": "24", "model.layers": "2", "task.length": "128", "task.by": "bytes", "task.valid_share": "0.2",
+        "model.d": "24", "model.layers": "2", "task.length": "128", "task.by": "bytes", "task.words": "300",
+        "task.valid_share": "0.2",
     }
 }  # fmt: skip
 SHORT = {"train.batch": "4", "train.micro": "0", "train.steps": "2", "train.every": "2"}

@@ -243,6 +243,12 @@ class Writer(Expressions):
             return self.assign()
         inner = self.inner(tuple(self.values.values()), states)
         self.body(inner, states)
+        of_step = ""
+        divided = [name for name in states if self.values[name].kind.name != "address"]
+        if word == "stack" and divided and self.chance.happens(0.3):
+            index, state = self.names.fresh("i"), self.chance.choice(divided)
+            of_step = f" as {index}"
+            inner.write(f"if {index} % 2 == 1 {{ {state} <- {state} / {index} }} else {{ {state} <- {state} * 0.5 }}")
         counts: tuple[str, ...] = ("0", "1", "2", "2", "3", "times", "times - 1")
         target, emission = "", None
         if self.chance.happens(0.3):
@@ -254,7 +260,7 @@ class Writer(Expressions):
             count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[1, {count}]'}"
         truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
         truncated += " settled" if word == "repeat" and self.chance.happens(0.2) else ""
-        head = f"{f'{target} = ' if target else ''}{word} {count}{truncated}"
+        head = f"{f'{target} = ' if target else ''}{word} {count}{of_step}{truncated}"
         self.close(head, inner)
         if emission is not None:
             self.bind(target, emission)
@@ -272,8 +278,9 @@ class Writer(Expressions):
         state = chance.choice(halted)
         by_chance = chance.happens(0.2)
         if by_chance:
+            of = self.values[chance.choice(halted)].kind if chance.happens(0.5) else None
             state = self.names.fresh("p")
-            first = self.probability()
+            first = self.probability(of)
             self.write(f"{state} = {first.text}")
             self.bind(state, first)
         values = dict(self.values)
@@ -286,14 +293,18 @@ class Writer(Expressions):
         self.body(inner, states)
         if by_chance:
             states.append(state)
-            inner.write(f"{state} <- {inner.probability().text}")
+            inner.write(f"{state} <- {inner.probability(of).text}")
         limit = chance.choice(("0", "1", "3", "4", "5", "times + 1"))
         target, emission = "", None
         if limit != "0" and chance.happens(0.4):
             target, emission = self.names.fresh("y"), inner.data(self.kind())
             inner.write(f"emit {_bare(emission.text)}")
         head = f"{f'{target} = ' if target else ''}repeat {limit} halting {state}{mixture}"
-        by = f"bernoulli_halt[{chance.choice(('median', 'never'))}]" if by_chance else self.halting_block()
+        by = self.halting_block()
+        if by_chance:
+            is_sample = self.values[state].kind.name == "vec"
+            by = f"bernoulli_halt[{chance.choice(('median', 'never'))}]"
+            by = by if is_sample else f"bernoulli_token_halt[{chance.choice(('quantile', 'never'))}, 0.7]"
         self.close(f"{head} by {by}", inner)
         for name in states:
             self.values[name] = replace(self.values[name], free=False)
@@ -301,8 +312,11 @@ class Writer(Expressions):
             self.bind(target, replace(emission, free=False))
         return None
 
-    def probability(self) -> Value:
-        """A probability for the sample."""
+    def probability(self, of: Kind | None) -> Value:
+        """A probability for the sample, or for each position of a kind."""
+        if of is not None:
+            value = self.data(of, 1)
+            return replace(value, text=f"sigmoid(linear[1]({_bare(value.text)}))", kind=replace(of, width="1"))
         value = self.start("d", 1) if self.style.causal else self.data(Kind("vec", width="d"), 1)
         return Value(f"sigmoid(linear[1]({_bare(value.text)}))", Kind("vec", width="1"), value.free)
 

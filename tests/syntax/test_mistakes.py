@@ -75,11 +75,11 @@ def test_an_unfinished_line_is_the_place_of_the_mistake(line: str, sign: str, fo
 
 
 def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:
-    assert report('table t {\n    row "Prior"\n    columns "T" test.accuracy at seed in 1..2\n}') == lines(
-        'error[E0101]: expected a name, `absent` or `claims` after `"Prior"`, found the next line',
-        " --> x.arch:2:9",
-        '2 |     row "Prior"',
-        "  |         ^^^^^^^ incomplete",
+    assert report('table t {\n    row "Prior" absent\n    columns "T" test.accuracy at seed in 1..2\n}') == lines(
+        "error[E0101]: expected a string after `absent`, found the next line",
+        " --> x.arch:2:17",
+        '2 |     row "Prior" absent',
+        "  |                 ^^^^^^ incomplete",
         '3 |     columns "T" test.accuracy at seed in 1..2',
         "  |     ------- the next line begins here",
         "  help: complete the line, or delete it",
@@ -91,7 +91,7 @@ def test_an_incomplete_line_of_a_table_is_the_place_of_the_mistake() -> None:
     [
         ('table t {\n    row "A" a claims 1, 2,\n    row "B" b\n}', "x.arch:2:26"),
         ('table t {\n    row "A" a claims 1,\n    column "B" test.accuracy\n}', "x.arch:2:23"),
-        ('table t {\n    row "A"  # a comment\n    row "B" b\n}', "x.arch:2:9"),
+        ('table t {\n    row "A" absent  # a comment\n    row "B" b\n}', "x.arch:2:13"),
         ('table t {\n    column "A"\n    column "B" test.loss\n}', "x.arch:2:12"),
         ("recipe r {\n    task\n    model m\n}", "x.arch:2:5"),
         ("recipe r {\n    model m\n    vary model.d in\n    test model.d = 2\n}", "x.arch:3:18"),

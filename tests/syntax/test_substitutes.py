@@ -73,7 +73,7 @@ def test_an_if_whose_word_is_missing_keeps_its_branches(header: str) -> None:
 def test_comments_may_stand_between_a_brace_and_its_else() -> None:
     statements, mistakes = read("    if a { if a { u = h }  # so\n    # and\n    else { u = f(h) }\n    }\n    y h\n")
     assert [mistake.span.line for mistake in mistakes] == [6]
-    assert len(statements) == 3
+    assert len(statements) == 2
 
 
 @pytest.mark.parametrize("loop", ["repeat 3 {\n        h <- h\n    }", "scan c in h carry h {\n        emit c\n    }"])
@@ -105,7 +105,7 @@ def test_an_if_with_bodies_in_place_of_a_value_is_one_mistake(before: str, bodie
     assert (mistake.message, mistake.span.text) == ("`if` with a body is a statement, not a value", "if")
     assert mistake.span.line == 3
     assert mistake.remedy.startswith("bind the name in both bodies, as in `if … { y = … } else { y = … }`")
-    assert [type(each).__name__ for each in statements][::2] == ["Assign", "Return"]
+    assert [type(each).__name__ for each in (statements[0], statements[-1])] == ["Assign", "Return"]
 
 
 @pytest.mark.parametrize("header", ["} else {", "} else if a {", "}\n    else {"])
@@ -118,4 +118,4 @@ def test_an_else_without_any_if_is_one_mistake(header: str) -> None:
     assert isinstance(first, Definition)
     assert isinstance(second, Definition)
     assert isinstance(first.body.statements[0], Assign)
-    assert all(isinstance(each, Missing) for each in first.body.statements[1:])
+    assert len(first.body.statements) == 1

@@ -116,9 +116,13 @@ def replace(task: Shipped, **statics: object) -> Shipped:
 
 
 @cache
-def generated(task: Any, split: str, seed: int = 0) -> Split:  # Any: a shipped task, which alone can be hashed
+def _generated(task: Any, split: str, seed: int) -> Split:  # Any: a shipped task, which alone can be hashed
     items: Split = task.generate(split, seed)
     return items
+
+
+def generated(task: Any, split: str, seed: int = 0) -> Split:  # Any: as above
+    return _generated(task, split, seed)
 
 
 @cache

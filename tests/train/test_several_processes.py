@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+from archlang.plan.from_file import plan_recipe
+from archlang.train.runs import training
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
 )
@@ -108,8 +111,15 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of one process."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / "small.arch").write_text(PROGRAM)
-    run([*ARCHLANG, "train", "small.arch", "--out", "run", "--device", "cpu"], folder)
+    train_here(folder)
     return folder
+
+
+def train_here(folder: Path) -> None:
+    """Trains in this process, which has torch already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        training.train(plan_recipe("small.arch"), Path("run"), device="cpu")
 
 
 def environment() -> dict[str, str]:
@@ -240,7 +250,7 @@ def test_processes_stop_after_the_same_step_if_one_of_them_is_asked(alone: Path,
     assert train_with_signal(tmp_path, signal.SIGTERM)[0] == 128 + signal.SIGTERM
     saved = {folder.name for folder in (tmp_path / "run" / "checkpoints").iterdir()}
     assert saved == {"step-00000004", "step-00000005"}
-    run([*ARCHLANG, "train", "--resume", "run", "--device", "cpu"], tmp_path)
+    train_here(tmp_path)
     assert_same_curve(tmp_path / "run", alone / "run")
 
 

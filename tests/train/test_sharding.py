@@ -19,7 +19,7 @@ from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import is_divided
 from archlang.train.score import add_written, evaluate
 from archlang.train.sharding import shard
-from tests.train.test_several_processes import ARCHLANG, run
+from tests.train.test_several_processes import ARCHLANG, run, train_here
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not torch.distributed.is_available(), reason="the processes need gloo"
@@ -62,7 +62,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of one process."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / "small.arch").write_text(PROGRAM)
-    train(folder)
+    train_here(folder)
     return folder
 
 

@@ -7,7 +7,9 @@ form that torch.compile traces."""
 import ast
 import copy
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from archlang.export.plain.sources import (
     Definition,
@@ -82,6 +84,15 @@ _NAMES: Mapping[QualifiedName, tuple[Import, str]] = {
 }  # fmt: skip
 
 
+class _LivePart(NamedTuple):
+    """A definition without the members that nothing reads, the attributes that its code reads, and what its names
+    mean."""
+
+    definition: Definition
+    attributes: frozenset[str]
+    targets: tuple[QualifiedName | Import, ...]
+
+
 class Collection:
     """The definitions that the roots reach, by their names, without the methods that nothing calls."""
 
@@ -89,43 +100,16 @@ class Collection:
         """Raises:
         NotPlainError: a definition needs another package, or its source is not available."""
         self.roots = list(dict.fromkeys(roots))
-        self.definitions: dict[QualifiedName, Definition] = {}
-        self._attributes = {"forward", "start", "advance"}
-        waiting = {*self.roots}
-        while waiting:
-            self.definitions.update((name, _plain_definition(name)) for name in sorted(waiting))
-            size = None
-            while size != len(self._attributes):
-                size = len(self._attributes)
-                for definition in map(self._live, self.definitions.values()):
-                    attributes = (node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
-                    self._attributes.update(attributes)
-            waiting = {name for own in self.definitions.values() for name in _used_definitions(self._live(own))} - {
-                *self.definitions
-            }
-        self.definitions = {name: self._live(definition) for name, definition in self.definitions.items()}
-        for definition in self.definitions.values():
-            _require_plain(definition)
-
-    def _live(self, definition: Definition) -> Definition:
-        """A class without the members that nothing reads."""
-        if not isinstance(definition, ast.ClassDef):
-            return definition
-        is_dataclass = any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list)
-        body = []
-        for statement in definition.body:
-            match statement:
-                case ast.FunctionDef(name=name):
-                    is_live = name in self._attributes or name.startswith("__")
-                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                    is_live = name in self._attributes or is_dataclass
-                case _:
-                    is_live = True
-            if is_live:
-                body.append(statement)
-        live = copy.copy(definition)
-        live.body = body or [ast.Pass()]
-        return live
+        names, attributes = {*self.roots}, {"forward", "start", "advance"}
+        size = 0
+        while size != len(names) + len(attributes):
+            size = len(names) + len(attributes)
+            self._parts = {name: _part(name, _members(name) & attributes) for name in sorted(names)}
+            for part in self._parts.values():
+                attributes |= part.attributes
+                names.update(target for target in part.targets if isinstance(target, QualifiedName))
+        # Copies, whose names a file may change.
+        self.definitions = {name: copy.deepcopy(part.definition) for name, part in self._parts.items()}
 
     def in_order(self) -> list[QualifiedName]:
         """Returns the names, each after those that its definition uses."""
@@ -135,8 +119,9 @@ class Collection:
         def add(name: QualifiedName) -> None:
             if name not in started:
                 started.add(name)
-                for used in _used_definitions(self.definitions[name]):
-                    add(used)
+                for used in self._parts[name].targets:
+                    if isinstance(used, QualifiedName):
+                        add(used)
                 order[name] = None
 
         for root in self.roots:
@@ -145,19 +130,50 @@ class Collection:
 
     def imports(self) -> set[Import]:
         """Returns the imports of all definitions."""
-        targets = (target_of(node) for definition in self.definitions.values() for node in global_names(definition))
-        return {target for target in targets if isinstance(target, Import)}
+        return {target for part in self._parts.values() for target in part.targets if isinstance(target, Import)}
 
 
-def _used_definitions(definition: ast.AST) -> Iterator[QualifiedName]:
-    for node in global_names(definition):
-        target = target_of(node)
-        if isinstance(target, QualifiedName):
-            yield target
+# The plain definitions and their parts are kept for the next model: most models have the same blocks.
 
 
+@cache
+def _members(name: QualifiedName) -> frozenset[str]:
+    """The members of a class that may be left out."""
+    definition = _plain_definition(name)
+    return frozenset(map(_member, definition.body)) - {""} if isinstance(definition, ast.ClassDef) else frozenset()
+
+
+def _member(statement: ast.stmt) -> str:
+    match statement:
+        case ast.FunctionDef(name=own) if not own.startswith("__"):
+            return own
+        case ast.Assign(targets=[ast.Name(id=own)]) | ast.AnnAssign(target=ast.Name(id=own)):
+            return own
+    return ""
+
+
+@cache
+def _part(name: QualifiedName, live: frozenset[str]) -> _LivePart:
+    """A definition with these of its members."""
+    definition = _plain_definition(name)
+    if isinstance(definition, ast.ClassDef):
+        definition = copy.copy(definition)
+        is_dataclass = any("dataclass" in ast.unparse(decorator) for decorator in definition.decorator_list)
+        definition.body = [
+            statement
+            for statement in definition.body
+            if _member(statement) in {"", *live} or (is_dataclass and not isinstance(statement, ast.FunctionDef))
+        ] or [ast.Pass()]
+    _require_plain(definition)
+    attributes = frozenset(node.attr for node in ast.walk(definition) if isinstance(node, ast.Attribute))
+    targets = (target_of(node) for node in global_names(definition))
+    return _LivePart(definition, attributes, tuple(dict.fromkeys(target for target in targets if target is not None)))
+
+
+@cache
 def _plain_definition(name: QualifiedName) -> Definition:
-    """A copy of a definition in plain torch, whose global names have their meaning as the attribute `target`."""
+    """A definition in plain torch, whose global names have their meaning as the attribute `target`. It is shared: copy
+    it before changing it."""
     definition = copy.deepcopy(read_module(name.module).definitions[name.name])
     for node in global_names(definition):
         node.target = resolve(name.module, node.id)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from archlang.errors.visible import visible, visible_lines
 
@@ -15,6 +16,7 @@ WIDTH = 120
 # Comments for tools, and reasons for types that the plain code does not have.
 _FOR_TOOLS = re.compile(r"#\s*(fmt:|type:|noqa|mypy:|Any\b)")
 _MARKER = re.compile(r"( *)__(comment|beside)_(\d+)__")
+_BODIES = {"body", "orelse", "handlers", "finalbody", "cases"}
 # What a statement sets or returns.
 _VALUE = re.compile(r"( *(?:[\w., ]+ = |return ))(.+)")
 # A line in brackets may be broken after the first of these, and before the others.
@@ -49,9 +51,7 @@ def comments_of(node: ast.stmt) -> list[str]:
 def print_statements(statements: Sequence[ast.stmt]) -> str:
     """Returns the text of statements, with their `comments` above them and their `beside` on their line."""
     marked = _Marked()
-    tree = copy.deepcopy(ast.Module([*statements], []))
-    marked.visit(tree)
-    unparsed = ast.unparse(ast.fix_missing_locations(tree))
+    unparsed = ast.unparse(ast.fix_missing_locations(ast.Module(marked.statements(statements), [])))
     docstrings = {
         number
         for token in tokenize.generate_tokens(io.StringIO(unparsed).readline)
@@ -73,19 +73,23 @@ def print_statements(statements: Sequence[ast.stmt]) -> str:
     return "\n".join([*lines, ""])
 
 
-class _Marked(ast.NodeTransformer):
+class _Marked:
     """Puts a statement in the place of each comment: `ast.unparse` prints none."""
 
     def __init__(self) -> None:
         self.comments: list[str] = []
 
-    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST]:
-        self.generic_visit(node)
-        if not isinstance(node, ast.stmt):
-            return node
-        above: list[ast.AST] = [self._marker("comment", comment) for comment in comments_of(node)]
-        beside = getattr(node, "beside", "")
-        return [*above, node, *([self._marker("beside", beside)] if beside else [])]
+    def statements(self, statements: Sequence[Any]) -> list[Any]:  # Any: statements, or handlers of exceptions
+        marked: list[ast.AST] = []
+        for statement in statements:
+            marked += (self._marker("comment", comment) for comment in comments_of(statement))
+            own = copy.copy(statement)
+            for name in _BODIES & {*own._fields}:
+                setattr(own, name, self.statements(getattr(own, name)))
+            marked.append(own)
+            if beside := getattr(own, "beside", ""):
+                marked.append(self._marker("beside", beside))
+        return marked
 
     def _marker(self, kind: str, comment: str) -> ast.stmt:
         self.comments.append(comment)

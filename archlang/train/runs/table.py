@@ -177,7 +177,12 @@ class TableRuns:
 
 def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | bool]) -> CellResult:
     if cell.options:
-        return _best_option([_cell_result(cell, option.plans, results, option.title) for option in cell.options])
+        chosen_by = replace(cell, column=TableColumn("", cell.best_by)) if cell.best_by else cell
+        options = [
+            (_cell_result(chosen_by, each.plans, results), _cell_result(cell, each.plans, results, each.title))
+            for each in cell.options
+        ]
+        return _best_option(options)
     return _cell_result(cell, cell.plans, results)
 
 
@@ -214,15 +219,16 @@ def _cell_result(
     return CellResult(cell, values, tuple(missing), damaged, has_no_group, option, is_running=is_running)
 
 
-def _best_option(options: Sequence[CellResult]) -> CellResult:
-    metric = options[0].cell.column.metric.partition(".")[2]
+def _best_option(options: Sequence[tuple[CellResult, CellResult]]) -> CellResult:
+    """Each option with the results by which it is chosen, first, and with those that the cell shows."""
+    metric = options[0][0].cell.column.metric.partition(".")[2]
 
-    def rank_of_mean(option: CellResult) -> float:
-        finite = [value for value in option.values.values() if math.isfinite(value)]
+    def rank_of_mean(option: tuple[CellResult, CellResult]) -> float:
+        finite = [value for value in option[0].values.values() if math.isfinite(value)]
         return rank(metric, sum(finite) / len(finite)) if finite else -math.inf
 
     best = max(options, key=rank_of_mean)
-    title = best.option if rank_of_mean(best) > -math.inf else ""
-    missing = sum(len(option.missing) for option in options if option is not best)
-    is_running = any(option.is_running for option in options)
-    return replace(best, option=title, other_runs_missing=missing, is_running=is_running)
+    title = best[1].option if rank_of_mean(best) > -math.inf else ""
+    missing = sum(len(option[1].missing) for option in options if option is not best)
+    is_running = any(option[1].is_running for option in options)
+    return replace(best[1], option=title, other_runs_missing=missing, is_running=is_running)

@@ -9,11 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from archlang.backend.architecture import Architecture
 from archlang.plan.check import check_text
-from tests.closeness import same_gradients
+from archlang.train.data import Batch
+from archlang.train.loss import training_loss
+from tests.closeness import close, same_gradients
 from tests.conftest import Compiled
 from tests.test_architectures_page import PAGE
 from tests.test_docs import fences
+from tests.train.settings_of_a_run import settings_with
 
 Slow = Callable[[nn.Module, Tensor], Tensor]
 D, N, STREAMS, STEPS = 6, 7, 3, 2
@@ -182,6 +186,89 @@ def deep_equilibrium(block: nn.Module, x: Tensor) -> Tensor:
     return z + moved.reshape(N, D)
 
 
+def affine(block: nn.Module, name: str, x: Tensor) -> Tensor:
+    return x @ weight(block, f"{name}.weight").T + weight(block, f"{name}.bias")
+
+
+def rotated(row: Tensor, place: int, pairs: list[tuple[int, int]]) -> Tensor:
+    y = row.clone()
+    for c, (a, b) in enumerate(pairs):
+        angle = torch.tensor(place * 10_000 ** (-2 * c / D))
+        y[a] = row[a] * angle.cos() - row[b] * angle.sin()
+        y[b] = row[b] * angle.cos() + row[a] * angle.sin()
+    return y
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
+    """Causal attention of one head with rotary positions."""
+    rows = []
+    for i in range(len(q)):
+        powers = torch.stack([rotated(q[i], i, pairs) @ rotated(k[j], j, pairs) / D**0.5 for j in range(i + 1)]).exp()
+        rows.append((powers / powers.sum()) @ v[: i + 1])
+    return torch.stack(rows)
+
+
+def h_net(block: nn.Module, x: Tensor) -> Tensor:
+    """With a sequence of chunks. Source: Hwang, Wang, Gu, "Dynamic chunking", arXiv 2507.07955, equations 4 to 9."""
+    q, k = (x @ weight(block, f"{name}.weight").T for name in ("query", "key"))
+    p = [torch.ones(())]
+    for t in range(1, N):
+        p.append((1 - q[t] @ k[t - 1] / (q[t].square().sum() * k[t - 1].square().sum()).sqrt()) / 2)
+    starts = [t for t in range(N) if p[t] >= 0.5]
+    assert 1 < len(starts) < N
+    z, pairs = x[starts], [(c, c + D // 2) for c in range(D // 2)]
+    u = torch.stack([normed(block, "stack.0.rms_norm", row) for row in z])
+    keys, values = (affine(block, f"stack.0.linear_{i}", u) for i in (2, 3))
+    z = z + affine(block, "stack.0.linear_4", attended(affine(block, "stack.0.linear", u), keys, values, pairs))
+    u = torch.stack([normed(block, "stack.0.rms_norm_2", row) for row in z])
+    z = z + affine(block, "stack.0.experts.0.linear_2", gelu(affine(block, "stack.0.experts.0.linear", u)))
+    smooth = [z[0]]
+    for j in range(1, len(starts)):
+        smooth.append(p[starts[j]] * z[j] + (1 - p[starts[j]]) * smooth[-1])
+    rows = []
+    for t in range(N):
+        sure = p[t] if t in starts else 1 - p[t]
+        held = smooth[sum(start <= t for start in starts) - 1]
+        rows.append(affine(block, "residual", x[t]) + (sure + (1 - sure).detach()) * held)
+    return torch.stack(rows)
+
+
+def placed_attention(block: nn.Module, x: Tensor) -> Tensor:
+    """Documents of three positions, which have the places 0, 1 and 2."""
+    u = x + torch.stack([weight(block, "places.weight")[i % 3] for i in range(N)])
+    pairs, rows = [(c, c + D // 2) for c in range(D // 2)], []
+    for first in range(0, N, 3):
+        own = u[first : first + 3]
+        q, k = (own @ weight(block, f"{name}.weight").T for name in ("query", "key"))
+        rows.append(attended(q, k, x[first : first + 3] @ weight(block, "value.weight").T, pairs))
+    return torch.cat(rows)
+
+
+def ouro(block: nn.Module, h: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
+    """The logits and the probability of leaving after each step, and the mean negative entropy."""
+    pairs, logits, chances = [(2 * c, 2 * c + 1) for c in range(D // 2)], [], []
+    for _ in range(4):
+        for layer in ("stack.0", "stack.1"):
+
+            def norms(name: str, x: Tensor, layer: str = layer) -> Tensor:
+                return torch.stack([normed(block, f"{layer}.{name}", row) for row in x])
+
+            u = norms("rms_norm", h)
+            q, k, v = (u @ weight(block, f"{layer}.attention.{name}.weight").T for name in ("query", "key", "value"))
+            a = h + norms("rms_norm_2", attended(q, k, v, pairs) @ weight(block, f"{layer}.attention.output.weight").T)
+            w1, w2, w3 = (weight(block, f"{layer}.linear{suffix}.weight") for suffix in ("", "_2", "_3"))
+            u = norms("rms_norm_3", a)
+            h = a + norms("rms_norm_4", (silu(u @ w1.T) * (u @ w2.T)) @ w3.T)
+        state = torch.stack([normed(block, "final", row) for row in h])
+        logits.append(state @ weight(block, "head.weight").T)
+        chances.append(torch.sigmoid(affine(block, "gate", state))[:, 0])
+    stay = [torch.ones(N)]
+    for chance in chances[:-1]:
+        stay.append(stay[-1] * (1 - chance))
+    p = [left * chance for left, chance in zip(stay, chances[:-1], strict=False)] + [stay[-1]]
+    return logits, p, torch.stack([share * share.log() for share in p]).sum(0).mean()
+
+
 def hashed(token: int, seed: int) -> int:
     draw, prime = Random(seed), 2**31 - 1
     high, low, constant = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
@@ -217,12 +304,16 @@ PAGES: dict[str, tuple[str, Slow]] = {
     "titans_mlp": ("titans_mlp[inner = 9](x)", titans_mlp),
     "energy_based": ("energy_based[inner = 9](x)", energy_based),
     "deep_equilibrium": ("deep_equilibrium[inner = 9](x)", deep_equilibrium),
+    "placed_attention": (
+        "placed_attention(x, floor(indices(x) / 3), indices(x) - 3 * floor(indices(x) / 3))", placed_attention,
+    ),
+    "h_net": ("h_net[ff = 9](x)", h_net),
     "path_attention": ("path_attention(x)", path_attention),
-    "abacus": ("abacus[d, most = 9](x)", abacus),
+    "abacus": ("abacus[d, most = 9, offset = 0](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
     "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
-}
+}  # fmt: skip
 
 
 def page_of(name: str) -> str:
@@ -236,8 +327,61 @@ def test_engram_takes_the_vocabulary_of_a_language_model(compiled: Compiled) -> 
     assert compiled(f"{page_of('engram')}\n{model}", vocab=50_257)(torch.tensor([[0, 50_256]])).isfinite().all()
 
 
-@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium"])
-def test_a_page_with_gradients_is_causal_and_learns(name: str, compiled: Compiled) -> None:
+def page_with(name: str, call: str, width: int, compiled: Compiled) -> Architecture:
+    text = f"{page_of(name)}\nmodel m(x: seq[n, {D}]) -> logits[n, {width}] {{ return {call} }}\n"
+    module = compiled(text).double().train()
+    torch.manual_seed(1)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+def test_ouro_weighs_the_losses_of_its_steps_and_has_their_entropy(compiled: Compiled) -> None:
+    module = page_with("ouro", "ouro[1, 9, out = 5](x)", 5, compiled)
+    x, targets = torch.randn(1, N, D, dtype=torch.float64), torch.tensor([1, 4, 0, 2, 2, 3, 0])
+    scored = torch.ones(1, N, dtype=torch.bool)
+    batch = Batch(torch.arange(1), {"x": x}, {"x": torch.tensor([N])}, targets[None], scored)
+    with module.keeping_steps() as results:
+        module(x)
+    own = [nn.functional.cross_entropy(each[0], targets, reduction="none") for each in results.values]
+    loss = sum((p[0] * each).mean() for p, each in zip(results.weights, own, strict=True))
+    torch.set_default_dtype(torch.float64)
+    try:
+        logits, p, negative = ouro(module.get_submodule("ouro"), x[0])
+        losses = [nn.functional.cross_entropy(each, targets, reduction="none") for each in logits]
+        expected = torch.stack([share * own for share, own in zip(p, losses, strict=True)]).sum(0).mean()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    same_gradients(loss + 0.1 * module.losses["entropy"], expected + 0.1 * negative, list(module.parameters()))
+    close(training_loss(module, batch, module, settings_with(supervise="every")).float(), expected.float())
+
+
+def test_the_ratio_of_h_net_is_the_least_where_one_position_in_four_begins_a_chunk(compiled: Compiled) -> None:
+    module = page_with("h_net", "h_net[ff = 9](x)", D, compiled)
+    x = torch.randn(1, 40, D, dtype=torch.float64)
+    module(x)
+    q, k = (x[0] @ weight(module, f"h_net.{name}.weight").T for name in ("query", "key"))
+    p = torch.cat((torch.ones(1), (1 - nn.functional.cosine_similarity(q[1:], k[:-1])) / 2))
+    share, mean = (p >= 0.5).double().mean(), p.mean()
+    close(module.losses["ratio"], 4 / 3 * (3 * share * mean + (1 - share) * (1 - mean)))
+
+
+def test_abacus_begins_at_a_random_place_in_training_and_at_the_first_in_evaluation(compiled: Compiled) -> None:
+    text = "model m[d = 5](x: tokens[n]) -> logits[n, 5] { return abacus[d, most = 6, offset = 3](x) }\n"
+    module, tokens = compiled(f"{page_of('abacus')}\n{text}", vocab=13), torch.tensor([[3, 4, 11, 5]])
+    places = module.get_parameter("abacus.places.weight")
+    torch.manual_seed(1)
+    rows = module.train()(tokens.expand(64, -1)) - module.get_parameter("abacus.table.weight")[tokens]
+    starts = [next(s for s in range(3) if torch.allclose(row[:2], places[s : s + 2], atol=1e-6)) for row in rows]
+    assert set(starts) == {0, 1, 2}
+    for row, start in zip(rows, starts, strict=True):
+        torch.testing.assert_close(row[2:], torch.stack((torch.zeros(5), places[start])), atol=1e-6, rtol=0)
+    own = module.eval()(tokens) - module.get_parameter("abacus.table.weight")[tokens]
+    torch.testing.assert_close(own[0, :2], places[:2], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net"])
+def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
     text = f"{page_of(name)}\n{model}"
     recipe = "recipe r {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n"

@@ -19,7 +19,7 @@ SHOWS = {
     "Gate": {"copy_gate"},
     "Attention": {"attention", "weigh", "relative_attention", "absrel_attention", "geometric_attention"},
     "Pointers": {"pointer_unit"},
-    "Halting": {"act", "token_halt", "global_halt", "bernoulli_halt"},
+    "Halting": {"act", "token_halt", "global_halt", "bernoulli_halt", "bernoulli_token_halt"},
 }
 
 

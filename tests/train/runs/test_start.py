@@ -1,6 +1,7 @@
 """A run begins with the weights of another run, and leaves those alone that are frozen."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -56,12 +57,18 @@ recipe slow from first {
 OTHER = "model other(x: tokens[n]) -> logits[n, 7] { return embed[3](x) |> linear[7] }"
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program and a run of its first recipe."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "program.arch").write_text(PROGRAM)
+    train(plan_recipe(folder / "program.arch", "first"), folder / "first", device="cpu")
+    return folder
+
+
 @pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "program.arch"
-    path.write_text(PROGRAM)
-    train(plan_recipe(path, "first"), tmp_path / "first", device="cpu")
-    return path
+def program(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path, dirs_exist_ok=True)) / "program.arch"
 
 
 def second(program: Path, recipe: str = "second", **sets: str) -> Plan:
@@ -120,7 +127,7 @@ class StopsAt(Watcher):
         self.stop, self.number = stop, number
 
     def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
-        self.stop.asked = step >= self.number
+        self.stop.requested = step >= self.number
 
 
 @pytest.mark.parametrize("recipe", ["second", "slow"])

@@ -77,6 +77,25 @@ table cost {
     assert "timings.jsonl is damaged" in runs.cell_results()[0].damaged[1]
 
 
+def test_the_best_is_chosen_by_the_metric_after_by(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = 'table best {\n row "R" tiny best of model.d by valid.loss\n column "C" test.accuracy\n}\n'
+    program.write_text(program.read_text().replace("    claim", "    vary model.d in [8, 16]\n    claim", 1) + table)
+    runs = TableRuns(plan_table(program, "best", seeds=[1]), tmp_path, device="cpu")
+
+    def finished(folder: Path) -> FinishedRun:
+        loss, accuracy = (2.0, 0.9) if folder == runs.points()[0].folder else (1.0, 0.3)
+        valid, test = (
+            SplitResult(items=4, loss=each, metrics={"accuracy": accuracy}, groups={}) for each in (loss, 1.0)
+        )
+        return FinishedRun(Results(best_step=1, breakdown="length", splits={"valid": valid, "test": test}), folder)
+
+    monkeypatch.setattr(FinishedRun, "read", staticmethod(finished))
+    (cell,) = runs.cell_results()
+    assert (cell.values, cell.option) == ({1: 0.3}, "d = 16")
+
+
 def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     plan = plan_recipe(program)
     assert folder_name(plan, "32") == folder_name(plan_recipe(program), "32")
