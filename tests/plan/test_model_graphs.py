@@ -62,7 +62,7 @@ def test_a_model_without_a_recipe_takes_a_block_with_statics(tmp_path: Path) -> 
     sizes = {"vocab": 21, "classes": 8}
     file = load_file(tmp_path / "m.arch")
     assert str(model_graph(file, "m", {"layer": Symbol("twice[0.5]"), **sizes})) == str(of_recipe)
-    for text, code in {"twce[0.5]": "E0202", "twice[0.5": "E0103", "3": "E0304"}.items():
+    for text, code in {"twce[0.5]": "E0202", "twice[0.5": "E0103", "3": "E0303"}.items():
         with pytest.raises(ProgramError) as error:
             model_graph(file, "m", {"layer": Symbol(text), **sizes})
         assert [diagnostic.code for diagnostic in error.value.diagnostics] == [code]
