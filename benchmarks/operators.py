@@ -128,12 +128,12 @@ def _halting(by_sample: bool, size: Size) -> Operator:
 
     def loop(x: Tensor) -> Tensor:
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
-        tally = block.start(x, mask)
+        halting = block.start(x, mask)
         for _ in range(STEPS):
-            tally = block.advance(tally, tally.state + 1, mask)
-            if not tally.live.any():
+            halting = block.advance(halting, halting.state + 1, mask)
+            if not halting.live.any():
                 break
-        return tally.mixture + tally.ponder[:, None, None]
+        return halting.mixture + halting.ponder[:, None, None]
 
     return block, loop
 

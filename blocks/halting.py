@@ -14,7 +14,7 @@ from archlang.backend.runtime.stacking import is_stacked
 
 @dataclass(kw_only=True)
 class Account(HaltingState):
-    """A tally with the distribution of the halting probability. Its fields have the shape of `live`, except
+    """A halting state with the distribution of the halting probability. Its fields have the shape of `live`, except
     `weighted`."""
 
     remaining: Tensor
@@ -95,37 +95,37 @@ class _Halt(HaltingBlock):
             cost=zeros,
         )
 
-    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
-        assert isinstance(tally, Account)
-        step = tally.step + 1
-        halt = self._halt(tally.state, state, mask)
-        alpha = tally.rest * halt
-        spent = tally.spent + alpha
-        weighted = tally.weighted + self._broadcast_over_states(alpha) * tally.state
+    def advance(self, halting: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Account:
+        assert isinstance(halting, Account)
+        step = halting.step + 1
+        halt = self._halt(halting.state, state, mask)
+        alpha = halting.rest * halt
+        spent = halting.spent + alpha
+        weighted = halting.weighted + self._broadcast_over_states(alpha) * halting.state
         if self.ponder == "code":
-            charged = tally.charged + step * alpha
+            charged = halting.charged + step * alpha
             cost = charged + step * (1 - spent)
         else:
-            charged = cost = tally.charged + (step - 1) * alpha
-        accepted = tally.live & (spent < self.threshold)
+            charged = cost = halting.charged + (step - 1) * alpha
+        accepted = halting.live & (spent < self.threshold)
         moved = accepted[..., None] if self.per_position else accepted[:, None, None]
         mixture = (self._broadcast_over_states(1 - spent) * state + weighted).to(state.dtype)
-        cost = torch.where(accepted, cost, tally.cost)
+        cost = torch.where(accepted, cost, halting.cost)
         live = accepted
-        if tally.room is not None:
-            has_room = step < tally.room
+        if halting.room is not None:
+            has_room = step < halting.room
             live = accepted & (has_room[:, None] if self.per_position else has_room)
         return Account(
-            state=torch.where(moved, state, tally.state),
-            mixture=torch.where(moved, mixture, tally.mixture),
+            state=torch.where(moved, state, halting.state),
+            mixture=torch.where(moved, mixture, halting.mixture),
             live=live,
             accepted=accepted,
             ponder=self._per_sample(cost, mask),
-            steps=tally.steps + accepted,
-            remaining=torch.where(accepted, 1 - spent, tally.remaining),
-            room=tally.room,
+            steps=halting.steps + accepted,
+            remaining=torch.where(accepted, 1 - spent, halting.remaining),
+            room=halting.room,
             step=step,
-            rest=tally.rest * (1 - halt),
+            rest=halting.rest * (1 - halt),
             spent=spent,
             weighted=weighted,
             charged=charged,
@@ -183,7 +183,7 @@ class GlobalHalt(_Halt):
 
 @dataclass(kw_only=True)
 class Ledger(HaltingState):
-    """A tally with the sum of probabilities, the weighted sum of states and the remainder of each column."""
+    """A halting state with the sum of probabilities, the weighted sum of states and the remainder of each column."""
 
     remaining: Tensor
     """[b, n]: 1 - Σ p before the last step that a column took"""
@@ -238,37 +238,37 @@ class Act(HaltingBlock):
             padded=padded,
         )
 
-    def advance(self, tally: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
-        assert isinstance(tally, Ledger)
-        running = tally.live
-        logit: Tensor = self.halt(tally.state).squeeze(-1)
-        p = torch.sigmoid(logit.to(tally.spent.dtype))
-        left = 1 - tally.spent
-        halts = running & (tally.spent + p > self.threshold)
+    def advance(self, halting: HaltingState, state: Float[Tensor, "b n d"], mask: MaskN) -> Ledger:
+        assert isinstance(halting, Ledger)
+        running = halting.live
+        logit: Tensor = self.halt(halting.state).squeeze(-1)
+        p = torch.sigmoid(logit.to(halting.spent.dtype))
+        left = 1 - halting.spent
+        halts = running & (halting.spent + p > self.threshold)
         continues = running & ~halts
         if self.forced:
             # If this is the last step, the remaining probability goes to its state, as for a column that halts.
-            mixture = tally.gathered + left[..., None] * state
-            gathered = tally.gathered + torch.where(continues, p, left)[..., None] * state
-            remainder = torch.where(running, left, tally.remainder)
+            mixture = halting.gathered + left[..., None] * state
+            gathered = halting.gathered + torch.where(continues, p, left)[..., None] * state
+            remainder = torch.where(running, left, halting.remainder)
         else:
             weight = torch.where(continues, p, left)[..., None]
-            gathered = mixture = (1 - weight) * tally.gathered + weight * state
-            remainder = torch.where(halts, left, tally.remainder)
+            gathered = mixture = (1 - weight) * halting.gathered + weight * state
+            remainder = torch.where(halts, left, halting.remainder)
         halted = ~running[..., None]
-        gathered = torch.where(halted, tally.gathered, gathered)
+        gathered = torch.where(halted, halting.gathered, gathered)
         return Ledger(
             state=state,
-            mixture=torch.where(halted, tally.mixture, mixture.to(state.dtype)),
+            mixture=torch.where(halted, halting.mixture, mixture.to(state.dtype)),
             live=continues,
             accepted=running,
-            ponder=self._per_sample(remainder, mask, tally.padded),
-            steps=tally.steps + running,
-            remaining=torch.where(running, left, tally.remaining),
-            spent=torch.where(running, torch.where(continues, tally.spent + p, 1.0), tally.spent),
+            ponder=self._per_sample(remainder, mask, halting.padded),
+            steps=halting.steps + running,
+            remaining=torch.where(running, left, halting.remaining),
+            spent=torch.where(running, torch.where(continues, halting.spent + p, 1.0), halting.spent),
             gathered=gathered,
             remainder=remainder,
-            padded=tally.padded,
+            padded=halting.padded,
         )
 
     def _per_sample(self, remainder: Float[Tensor, "b n"], mask: MaskN, padded: int | Tensor) -> Float[Tensor, " b"]:
@@ -279,7 +279,7 @@ class Act(HaltingBlock):
 
 @dataclass(kw_only=True)
 class Trials(HaltingState):
-    """A tally of the trials so far of a sample or a position. Its fields have the shape of `live`, except
+    """A halting state of the trials so far of a sample or a position. Its fields have the shape of `live`, except
     `gathered`."""
 
     remaining: Tensor
@@ -322,27 +322,27 @@ class BernoulliHalt(Weightless, HaltingBlock):
             gathered=torch.zeros_like(ones)[..., None],
         )
 
-    def advance(self, tally: HaltingState, state: Float[Tensor, "b *n 1"], mask: MaskN) -> Trials:
-        assert isinstance(tally, Trials)
-        live, remaining = tally.live, tally.unhalted
+    def advance(self, halting: HaltingState, state: Float[Tensor, "b *n 1"], mask: MaskN) -> Trials:
+        assert isinstance(halting, Trials)
+        live, remaining = halting.live, halting.unhalted
         chance = state[..., 0].to(remaining.dtype)
         unhalted = remaining * (1 - chance)
-        mixture = (tally.gathered + (remaining * chance)[..., None]).to(state.dtype)
-        gathered = tally.gathered + (remaining * chance * chance)[..., None]
+        mixture = (halting.gathered + (remaining * chance)[..., None]).to(state.dtype)
+        gathered = halting.gathered + (remaining * chance * chance)[..., None]
         # Σ_t t p_t = Σ_t Π_{k<t} (1 - λ_k)
         ponder = torch.where(live, remaining, 0)
         if ponder.dim() > 1:
             ponder = ponder.sum(1) / (max(1, ponder.shape[1]) if mask is None else mask.sum(1).clamp(min=1))
         return Trials(
-            state=torch.where(live[..., None], state, tally.state),
-            mixture=torch.where(live[..., None], mixture, tally.mixture),
+            state=torch.where(live[..., None], state, halting.state),
+            mixture=torch.where(live[..., None], mixture, halting.mixture),
             live=live & self._continues(chance, unhalted),
             accepted=live,
-            ponder=tally.ponder + ponder,
-            steps=tally.steps + live,
-            remaining=torch.where(live, remaining, tally.remaining),
-            unhalted=torch.where(live, unhalted, tally.unhalted),
-            gathered=torch.where(live[..., None], gathered, tally.gathered),
+            ponder=halting.ponder + ponder,
+            steps=halting.steps + live,
+            remaining=torch.where(live, remaining, halting.remaining),
+            unhalted=torch.where(live, unhalted, halting.unhalted),
+            gathered=torch.where(live[..., None], gathered, halting.gathered),
         )
 
     def _continues(self, chance: Float[Tensor, "b *n"], unhalted: Float[Tensor, "b *n"]) -> Bool[Tensor, "b *n"]:

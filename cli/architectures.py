@@ -23,12 +23,21 @@ _DEFAULT_LENGTH = 64  # positions
 
 
 def show(
-    file: arguments.ProgramOrInput,
+    file: Annotated[Path | None, program_argument("The program; `-` for standard input.", may_be_input=True)] = None,
     tree: Annotated[bool, flag("--tree", "The syntax tree.")] = False,
     graph: Annotated[bool, flag("--graph", "The typed graph (the default).")] = False,
     torch: Annotated[bool, flag("--torch", "Plain torch code, as `export` writes it.")] = False,
     lowered: Annotated[bool, flag("--lowered", "The torch code that runs, after the passes.")] = False,
     passes: Annotated[bool, flag("--passes", "The passes, and how many nodes each leaves.")] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--grammar",
+            metavar="gbnf|lark",
+            help="No program, but the grammar for constrained decoding.",
+            callback=arguments.matching("gbnf|lark", "one of gbnf, lark"),
+        ),
+    ] = None,
     without: Annotated[list[str] | None, typer.Option(help="The name of a pass to skip; may be repeated.")] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
@@ -47,6 +56,13 @@ def show(
     from archlang.graph.passes.pipeline import NAMES, optimize
     from archlang.plugins import Plugins
 
+    if form is not None and file is None:
+        from archlang.syntax.decoding_grammar import decoding_grammar
+
+        console.out.write(decoding_grammar(form))
+        return
+    if form is not None or file is None:
+        console.fail("`show` prints a program, or with `--grammar` a grammar", "name a file or a form of it", code=2)
     if tree + graph + torch + lowered + passes > 1:
         stages = "`--tree`, `--graph`, `--passes`, `--lowered` and `--torch`"
         console.fail(f"{stages} are different stages", "choose one of them", code=2)

@@ -147,7 +147,7 @@ def table(
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
     _show_results(runs, compared, parse_sets(sets), form, write)
-    if code := stop.exit_code if stop.asked else failed:
+    if code := stop.exit_code if stop.requested else failed:
         raise typer.Exit(code)
 
 
@@ -193,7 +193,7 @@ def _run(
     codes, stopped = set[int](), 0
     shown = RunsDisplay(terminal, runs.plan.name, len(points))
     with console.plain_warnings(), stop.listening(), shown.bar:
-        results = runner.run(group_seeds(points) if together else points, lambda: stop.asked)
+        results = runner.run(group_seeds(points) if together else points, lambda: stop.requested)
         for run in (run for result in results for run in result.per_run()):
             for line in run.warnings:
                 terminal.print(f"warning: {run.point.name}: {line}")
@@ -206,7 +206,7 @@ def _run(
                 stopped += 1
             else:
                 shown.advance("" if run.error else f"done: {run.point.name}, {run.seconds:.1f} s; ")
-    if stop.asked or stopped:
+    if stop.requested or stopped:
         terminal.print("stopped; rerun the command to resume")
     return min(codes, default=0)
 
@@ -309,14 +309,14 @@ def tune(
     shown, lost = RunsDisplay(terminal, search.recipe, trials), False
     with console.plain_warnings(), Stop().listening() as stop, shown.bar:
         runner = make_engine(engine, workers, parse_sets(options), retries, devices)
-        for trial, result in tuning.run(trials, runner, lambda: stop.asked):
+        for trial, result in tuning.run(trials, runner, lambda: stop.requested):
             reached = f"failed: {result.error}" if trial.value is None else f"{tuning.metric} {_value(trial)}"
             reached = "running in another process" if result.is_elsewhere else reached
             terminal.print(f"trial {trial.number}: {_values(trial.values)}: {reached}")
             shown.advance("")
             lost |= result.is_of_machine
     is_over = deadline is not None and time.time() >= deadline
-    if stop.asked or is_over:
+    if stop.requested or is_over:
         terminal.print("stopped; rerun the command to resume")
     ranked, (unfinished, is_searched) = tuning.trials(), tuning.unfinished()
     state = "running in another process" if is_searched else "not done; it resumes with the next search"
@@ -331,12 +331,12 @@ def tune(
         console.out.write_json({"trials": listed, "best": best})
     elif ranked:
         _print_best(tuning, ranked)
-    elif not (stop.asked or is_over or unfinished):
+    elif not (stop.requested or is_over or unfinished):
         console.fail(
             "no trial succeeded", "raise `--trials`, or see the failures above" if trials else "raise `--trials`"
         )
-    if stop.asked or lost:
-        raise typer.Exit(stop.exit_code if stop.asked else 71)
+    if stop.requested or lost:
+        raise typer.Exit(stop.exit_code if stop.requested else 71)
 
 
 def _print_best(tuning: Tuning, ranked: list[Trial]) -> None:

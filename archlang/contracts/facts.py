@@ -134,8 +134,8 @@ def halting(subject: Subject) -> None:
     names = case.lengths
     batch = [subject.sample(dict.fromkeys(names, size), salt) for salt, size in enumerate((1, 5, 0, 2))]
     facts = subject.facts(batch, samples.longest(batch))
-    tallies = subject.tallies(batch, _STEPS)
-    for step, (before, after) in enumerate(pairwise(tallies), start=1):
+    halting_states = subject.halting_states(batch, _STEPS)
+    for step, (before, after) in enumerate(pairwise(halting_states), start=1):
         for name in ("accepted", "live"):
             now: Tensor = getattr(after, name)
             if (now & ~before.live).any():

@@ -158,7 +158,7 @@ class Subject:
         block = root.get_submodule(BLOCK)
         try:
             if isinstance(block, HaltingBlock):
-                tallies = self._loop(block, values[0], next(iter(masks.values()), None))
+                halting_states = self._loop(block, values[0], next(iter(masks.values()), None))
             else:
                 arguments: list[Any] = [values[index] for index in case.arguments]  # Any: as torch calls modules
                 products: dict[str, Any] = {
@@ -175,7 +175,7 @@ class Subject:
             if not torch.equal(value.nan_to_num(), old.nan_to_num()):
                 raise mistakes.broken("changes_input", case, self.facts(batch, padded), name=case.input_name(index))
         if isinstance(block, HaltingBlock):
-            return [self._fields_of_tally(tallies[-1], row, sample) for row, sample in enumerate(batch)]
+            return [self._fields_of_halting(halting_states[-1], row, sample) for row, sample in enumerate(batch)]
         return self._fields(result, batch, padded)
 
     def masks(self, batch: Sequence[Sample], padded: Sizes, masked: bool) -> dict[str, Tensor | None]:
@@ -250,24 +250,24 @@ class Subject:
     # Halting blocks
 
     def _loop(self, block: HaltingBlock, state: Tensor, mask: Tensor | None, steps: int = _STEPS) -> list[HaltingState]:
-        """Returns the tallies of a loop whose body changes each position independently."""
-        tallies = [block.start(state, mask)]
-        _check_tally(self.case, tallies[0], state, self.facts())
+        """Returns the halting states of a loop whose body changes each position independently."""
+        halting_states = [block.start(state, mask)]
+        _check_halting(self.case, halting_states[0], state, self.facts())
         for _ in range(steps):
-            tallies.append(block.advance(tallies[-1], self._body(tallies[-1].state), mask))
-            _check_tally(self.case, tallies[-1], state, self.facts())
-        return tallies
+            halting_states.append(block.advance(halting_states[-1], self._body(halting_states[-1].state), mask))
+            _check_halting(self.case, halting_states[-1], state, self.facts())
+        return halting_states
 
     def _body(self, state: Tensor) -> Tensor:
         width = state.shape[-1]
         weight = torch.randn(width, width, generator=self.generator(7), dtype=torch.float64)
         return torch.tanh(state @ weight.to(state.dtype) + 0.5)
 
-    def tallies(self, batch: Sequence[Sample], steps: int) -> list[HaltingState]:
-        """Returns the tallies of a loop over a padded batch, without gradients.
+    def halting_states(self, batch: Sequence[Sample], steps: int) -> list[HaltingState]:
+        """Returns the halting states of a loop over a padded batch, without gradients.
 
         Raises:
-            Broken: the block raises an error, or a tally has a wrong shape or type."""
+            Broken: the block raises an error, or a halting state has a wrong shape or type."""
         padded = samples.longest(batch)
         values = samples.collate(self.case.inputs, batch, padded)
         mask = next(iter(self.masks(batch, padded, True).values()), None)
@@ -282,17 +282,17 @@ class Subject:
         except Exception as error:
             raise mistakes.raises(self.case, "its loop", error, self.facts(batch, padded)) from error
 
-    def _fields_of_tally(self, tally: HaltingState, row: int, sample: Sample) -> Fields:
+    def _fields_of_halting(self, halting: HaltingState, row: int, sample: Sample) -> Fields:
         sizes = self.case.inputs[0].lengths[:1]
         real = samples.length(sizes[0], sample.sizes) if sizes else None
-        by_position = tally.live.dim() == 2
+        by_position = halting.live.dim() == 2
         fields = {
             # The state of a sample may have no positions.
-            "mixture": ResultField(tally.mixture[row, :real], bool(sizes)),
-            "state": ResultField(tally.state[row, :real], bool(sizes)),
-            "ponder": ResultField(tally.ponder[row], False),
+            "mixture": ResultField(halting.mixture[row, :real], bool(sizes)),
+            "state": ResultField(halting.state[row, :real], bool(sizes)),
+            "ponder": ResultField(halting.ponder[row], False),
         }
-        for name, value in (("live", tally.live), ("accepted", tally.accepted), ("steps", tally.steps)):
+        for name, value in (("live", halting.live), ("accepted", halting.accepted), ("steps", halting.steps)):
             fields[name] = ResultField((value[row, :real] if by_position else value[row]).double(), by_position)
         return fields
 
@@ -309,8 +309,8 @@ def _shown(length: str) -> str:
     return {DATA_LENGTH: "n", DATA_COLUMNS: "m"}.get(length, length)
 
 
-def _check_tally(case: Case, tally: HaltingState, state: Tensor, facts: Mapping[str, str]) -> None:
-    """Compares the shapes and types of a tally with the signature. `state` is the state of the loop."""
+def _check_halting(case: Case, halting: HaltingState, state: Tensor, facts: Mapping[str, str]) -> None:
+    """Compares the shapes and types of a halting state with the signature. `state` is the state of the loop."""
     deciding = list(state.shape[: 2 if case.result.lengths else 1])
     expected = {
         "state": (list(state.shape), "float"),
@@ -320,13 +320,13 @@ def _check_tally(case: Case, tally: HaltingState, state: Tensor, facts: Mapping[
         "ponder": (list(state.shape[:1]), "float"),
         "steps": (deciding, "int"),
     }
-    if tally.remaining is not None:
+    if halting.remaining is not None:
         expected["remaining"] = (deciding, "float")
     for name, (size, kind) in expected.items():
-        value: Tensor = getattr(tally, name)
+        value: Tensor = getattr(halting, name)
         if list(value.shape) != size or _kind(value) != kind:
             actual = f"{_kind(value)} {list(value.shape)}"
-            raise mistakes.broken("wrong_tally", case, facts, name=name, expected=f"{kind} {size}", actual=actual)
+            raise mistakes.broken("wrong_state", case, facts, name=name, expected=f"{kind} {size}", actual=actual)
 
 
 def _kind(value: Tensor) -> str:

@@ -362,6 +362,8 @@ class _OccurrenceReader:
             self._refer(loop.state, loop.state_span, scope)
             if loop.mixture and loop.mixture_span:
                 self._define("value", loop.mixture, loop.mixture_span, inner)
+        if isinstance(loop, tree.StackStatement) and loop.index and loop.index_span:
+            self._define("static", loop.index, loop.index_span, inner)
         if isinstance(loop, tree.ScanStatement | tree.ExpertsStatement):
             self._define("value", loop.variable, loop.variable_span, inner)
         if isinstance(loop, tree.ScanStatement) and loop.before and loop.before_span:

@@ -79,6 +79,8 @@ class Statements:
                     frame.emitted = (value, statement.value.span)
             case tree.If():
                 self._if(statement, frame)
+            case tree.StackStatement(index=str(index)):
+                self._loops.numbered(statement, index, frame)
             case tree.RepeatStatement() | tree.StackStatement():
                 self._loops.repeat(statement, frame)
             case tree.HaltingStatement():

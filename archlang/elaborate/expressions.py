@@ -109,7 +109,7 @@ class Expressions:
             return None
         if is_bound:
             return value
-        static = frame.binding.lookup(name.parts[0])
+        static = frame.lookup(name.parts[0])
         if static is not None:
             number = self._context.evaluator(frame).value(name, "float")
             if number is None:

@@ -40,8 +40,8 @@ class Frame:
 
     `names` are the values of this body, None after a mistake; `bound` says where each name was bound. `states` are the
     names that the loop may update, `growing` the lengths of those that grow, `mixture` the name of a halting loop's
-    mixture. `returned` and `emitted` are the values of `return` and `emit` with their places. `misplaced` says that a
-    loop contains a `return`."""
+    mixture, `statics` the number of the step of a stack, by its name. `returned` and `emitted` are the values of
+    `return` and `emit` with their places. `misplaced` says that a loop contains a `return`."""
 
     binding: Binding
     builder: RegionBuilder
@@ -54,6 +54,7 @@ class Frame:
     states: frozenset[str] = frozenset()
     growing: Mapping[str, Dim] = field(default_factory=dict)
     mixture: str | None = None
+    statics: Mapping[str, Bound] = field(default_factory=dict)
     returned: tuple[Flow | None, Span] | None = None
     emitted: tuple[Flow | None, Span] | None = None
     misplaced: bool = False
@@ -123,4 +124,5 @@ class Frame:
             if isinstance(value, InstanceValue):
                 return Bound(value, value.span)
             return Data(self.binding_span(name) or self.binding.call) if value is not None else Bound(None, None)
-        return self.binding.lookup(name)
+        statics = (frame.statics[name] for frame in self._inside_out() if name in frame.statics)
+        return next(statics, None) or self.binding.lookup(name)

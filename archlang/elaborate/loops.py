@@ -14,7 +14,7 @@ from archlang.graph import operations
 from archlang.graph.graph import NUMBER
 from archlang.graph.growth import Growth, own_length
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.values import InstanceValue, Unknown, describe
+from archlang.resolve.values import Bound, InstanceValue, Unknown, describe
 from archlang.syntax import tree
 from archlang.types import Dim, Type
 
@@ -76,6 +76,27 @@ class Loops:
             types = [flow.type for flow in initial] + [value.type for value in values[len(states) :]]
             flows = self._add(operation, initial, types, statement, inner, values)
         self._leave(statement, frame, states, flows)
+
+    def numbered(self, statement: tree.StackStatement, index: str, frame: Frame) -> None:
+        """Elaborates `stack k as i`, whose steps can differ: each on its own, in the region around it."""
+        count, place = self._steps(statement, "stack", frame), statement.index_span or statement.span
+        states, path = updated_names(statement.body), frame.paths.unused("stack")
+        values, emission = self._initial(frame, "stack", states), None
+        for step in range(1 if count is None else count):
+            paths = InstancePaths(f"{path}.{step}.")
+            inner = Frame(frame.binding, frame.builder, paths, frame, "stack", statement.span)
+            inner.names.update({name: values.get(name) for name in states})
+            inner.states, before = frozenset(states), self._context.reported
+            if self._context.declare(inner, index, place):
+                inner.statics = {index: Bound(Unknown("int") if count is None else Dim.of(step), place)}
+            self._run(statement.body.statements, inner)
+            emission = self._emission(statement, inner)
+            values = {name: flow for name in states if isinstance(flow := inner.names.get(name), Flow)}
+            if self._context.reported > before:
+                break  # the other steps have the same mistakes
+        flows = [*values.values(), *([] if emission is None else [emission])]
+        is_whole = len(flows) == len(states) + (statement.target is not None)
+        self._leave(statement, frame, states, flows if is_whole else None)
 
     def _drawn(self, by: tree.Name | tree.CallExpression, frame: Frame) -> str | None:
         return self._instance(
@@ -382,6 +403,15 @@ class Loops:
         """Returns a loop's frame, in which each state is an input of the body, and the states' values before the
         loop."""
         inner = self._loop_frame(frame, word, span, paths)
+        initial = self._initial(frame, word, states)
+        inner.names.update(dict.fromkeys(states))
+        for name, value in initial.items():
+            inner.names[name] = inner.builder.add_input(value.type, name, value.span)
+        inner.states = frozenset(states)
+        return inner, list(initial.values())
+
+    def _initial(self, frame: Frame, word: str, states: Mapping[str, Span]) -> dict[str, Flow]:
+        """Returns the values of the states before a loop; reports those that are none."""
         initial: dict[str, Flow] = {}
         for name, update in states.items():
             is_bound, value = frame.find(name)
@@ -391,11 +421,7 @@ class Loops:
                 initial[name] = value
             elif value is not None or not is_bound:
                 self._report(name_mistakes.update_of_unbound(update, name, () if is_bound else frame.visible()))
-            inner.names[name] = None
-        for name, value in initial.items():
-            inner.names[name] = inner.builder.add_input(value.type, name, value.span)
-        inner.states = frozenset(states)
-        return inner, list(initial.values())
+        return initial
 
     def _emission(self, statement: tree.Loop, inner: Frame, part: Type | None = None) -> Flow | None:
         """Returns what a step of a loop emits; None if that is nothing, and after a mistake."""

@@ -58,7 +58,8 @@ def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[D
     bound |= {node.parts[0] for node in walk(definition.signature) if isinstance(node, tree.Name)}
     for node in walk(definition):
         if not isinstance(node, tree.StaticArgument):
-            bound |= {str(getattr(node, field, "")) for field in ("name", "target", "variable", "before", "mixture")}
+            fields = ("name", "target", "variable", "before", "mixture", "index")
+            bound |= {str(getattr(node, field, "")) for field in fields}
     for node in walk(definition.body):
         if isinstance(node, tree.Assign | tree.Update | tree.Let | tree.Return | tree.Emit | tree.LossStatement):
             used = _flowing(node.value, isinstance(node, tree.Let))

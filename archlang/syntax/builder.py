@@ -65,7 +65,7 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "emit": (tree.Emit, "_ value"),
     "if_": (tree.If, "_ test then _ otherwise"),
     "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated settled body"),
-    "stack": (tree.StackStatement, "target _ _ count body"),
+    "stack": (tree.StackStatement, "target _ _ count _ index body"),
     "halting": (tree.HaltingStatement, "target _ _ count _ state _ mixture _ by _ truncated body"),
     "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
     "experts": (tree.ExpertsStatement, "target _ _ variable _ over _ by body"),

@@ -303,11 +303,14 @@ class RepeatStatement(Syntax):
 
 
 class StackStatement(Syntax):
-    """`y = stack 6 { … emit e }`: each step has its own weights. `target` is the `y`, or None."""
+    """`y = stack 6 as i { … emit e }`: each step has its own weights. `target` is the `y`, or None, and `index` the
+    `i`, a static that numbers the steps, or None."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
     count: Expression
+    index: str | None = None
+    index_span: Span | None = field(default=None, compare=False, repr=False)
     body: Body
 
 

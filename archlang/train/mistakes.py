@@ -41,7 +41,7 @@ out_of_memory = RunMachineError.wording(
 
 no_halting_probabilities = RunError.wording(
     "`supervise = every` weighs steps, but `{block}` has no probabilities of halting",
-    "set `remaining` in the tallies of its class, or supervise the last step",
+    "set `remaining` in the halting states of its class, or supervise the last step",
 )
 positions_halt_separately = RunError.wording(
     "`supervise = every` weighs the loss of an answer, but each position halts separately",

@@ -35,7 +35,7 @@ def exit_code(number: int) -> int:
 class Stop:
     """Whether a run is asked to stop. `number` is the signal that asks; None if something else asks."""
 
-    asked: bool = False
+    requested: bool = False
     number: int | None = None
 
     @property
@@ -49,7 +49,7 @@ class Stop:
         if deadline is None:
             yield self
             return
-        timer = threading.Timer(max(deadline - time.time(), 0), lambda: setattr(self, "asked", True))
+        timer = threading.Timer(max(deadline - time.time(), 0), lambda: setattr(self, "requested", True))
         timer.daemon = True
         timer.start()
         try:
@@ -67,7 +67,7 @@ class Stop:
         def ask(number: int, frame: FrameType | None) -> None:
             nonlocal asked_at
             if self.number is None:
-                self.asked, self.number = True, number
+                self.requested, self.number = True, number
                 asked_at = time.monotonic()
             elif number != _HANGUP or self.number != _HANGUP or time.monotonic() - asked_at > _SECONDS_OF_ONE_HANGUP:
                 _end(number, frame)

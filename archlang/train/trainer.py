@@ -206,7 +206,7 @@ class Trainer:
         self._save_interval, self._saved_at = save, time.monotonic()
         self._saved_step: int | None = None
         self._seconds_unsaved = 0.0
-        self.has_ended = self.stopped = self._asked = False
+        self.has_ended = self.stopped = self._stop_requested = False
         # Of each of the last steps: how many processes are asked to stop, and the seconds without a checkpoint.
         self._signals: list[Tensor] = []
         self.error: RunError | None = None
@@ -242,20 +242,20 @@ class Trainer:
 
     def is_stop_asked(self, stop: Stop) -> bool:
         """Whether any process is asked to stop: all of them stop, and save, after the same step."""
-        self._asked = stop.asked
+        self._stop_requested = stop.requested
         seconds = time.monotonic() - self._saved_at
         if self.fabric.world_size == 1:
             self._seconds_unsaved = seconds
-            return self._asked
+            return self._stop_requested
         # Those of the step before the last: the host does not wait for the last one.
-        asked, self._seconds_unsaved = self._signals.pop(0).tolist() if len(self._signals) > 1 else (0.0, 0.0)
-        return bool(asked)
+        requested, self._seconds_unsaved = self._signals.pop(0).tolist() if len(self._signals) > 1 else (0.0, 0.0)
+        return bool(requested)
 
     def mean_over_processes(self, loss: Tensor) -> Tensor:
         """Returns the mean loss of all processes. With it they learn whether one of them is asked to stop, and how long
         the first one has not saved."""
         seconds = (time.monotonic() - self._saved_at) * self._leads
-        total = torch.stack([loss, torch.full_like(loss, self._asked), torch.full_like(loss, seconds)])
+        total = torch.stack([loss, torch.full_like(loss, self._stop_requested), torch.full_like(loss, seconds)])
         torch.distributed.all_reduce(total)
         self._signals.append(total[1:])
         return total[0] / self.fabric.world_size
@@ -521,15 +521,15 @@ class Trainer:
         )  # fmt: skip
         return add_written(
             score, module, items, self.task, self.fabric.device, written,
-            stopping=lambda: stop.asked, processes=processes,
+            stopping=lambda: stop.requested, processes=processes,
         )  # fmt: skip
 
     def _is_any_asked(self, stop: Stop) -> bool:
         """Whether the run is asked to stop. Processes that divide a model leave its evaluation after the same batch."""
         if not self.is_sharded:
-            return stop.asked
-        asked = torch.tensor(float(stop.asked), device=self.fabric.device)
-        return bool(self.fabric.all_reduce(asked))
+            return stop.requested
+        requested = torch.tensor(float(stop.requested), device=self.fabric.device)
+        return bool(self.fabric.all_reduce(requested))
 
     def _best_step(self) -> int | None:
         return next(iter(ranking(self.progress.history, *self.settings.selecting)), None)

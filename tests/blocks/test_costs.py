@@ -34,10 +34,10 @@ class Loop(nn.Module):
         self.steps = steps
 
     def forward(self, state: Tensor) -> Tensor:
-        tally = self.block.start(state, None)
+        halting = self.block.start(state, None)
         for _ in range(self.steps):
-            tally = self.block.advance(tally, state + 0.0, None)
-        return tally.mixture
+            halting = self.block.advance(halting, state + 0.0, None)
+        return halting.mixture
 
 
 def count_saved(module: nn.Module, arguments: list[Any]) -> float:

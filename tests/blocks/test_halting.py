@@ -23,11 +23,13 @@ global_halt = partial(GlobalHalt, threshold=0.9, transition=False, causal=False,
 
 
 def drive(block: HaltingBlock, body: Body, h: Tensor, mask: Tensor | None, limit: int) -> list[HaltingState]:
-    """Runs the loop of the protocol and returns its tallies, from the start."""
-    tallies = [block.start(h, mask)]
-    while len(tallies) <= limit and tallies[-1].live.any():
-        tallies.append(block.advance(tallies[-1], body(tallies[-1].state, tallies[-1].mixture), mask))
-    return tallies
+    """Runs the loop of the protocol and returns its halting states, from the start."""
+    halting_states = [block.start(h, mask)]
+    while len(halting_states) <= limit and halting_states[-1].live.any():
+        halting_states.append(
+            block.advance(halting_states[-1], body(halting_states[-1].state, halting_states[-1].mixture), mask)
+        )
+    return halting_states
 
 
 def slow_halt(block: TokenHalt | GlobalHalt, features: Tensor) -> Tensor:
@@ -121,17 +123,17 @@ def test_a_batch_computes_the_loop_of_each_sample_alone(
     block.hidden.weight.data.mul_(4)
     body = Mix(4)
     h = torch.randn(4, 5, 4, dtype=torch.float64, requires_grad=True)
-    tally = drive(block, body, h, RAGGED, 8)[-1]
+    halting = drive(block, body, h, RAGGED, 8)[-1]
     leaves = [h, *block.parameters(), *body.parameters()]
     probe = torch.randn_like(h)
-    fast = (tally.mixture * probe)[RAGGED].sum() + tally.ponder.sum()
+    fast = (halting.mixture * probe)[RAGGED].sum() + halting.ponder.sum()
     slow = torch.zeros((), dtype=torch.float64)
-    assert tally.ponder[3] == 0
+    assert halting.ponder[3] == 0
     for b, length in enumerate([5, 2, 1]):
         mixture, cost, steps = slow_sample(block, body, h[b, :length], 8)
-        torch.testing.assert_close(tally.mixture[b, :length], mixture, atol=1e-10, rtol=1e-10)
-        torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
-        assert tally.steps[b].reshape(-1)[: len(steps)].tolist() == steps
+        torch.testing.assert_close(halting.mixture[b, :length], mixture, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(halting.ponder[b], cost, atol=1e-10, rtol=1e-10)
+        assert halting.steps[b].reshape(-1)[: len(steps)].tolist() == steps
         slow = slow + (mixture * probe[b, :length]).sum() + cost
     same_gradients(fast, slow, leaves, tolerance=1e-9)
 
@@ -148,11 +150,11 @@ def test_halting_at_once_returns_the_input_without_ponder(kind: str) -> None:
     block = BLOCKS[kind]()
     block.output.bias.data.fill_(20.0)
     h = torch.randn(2, 3, 4)
-    tallies = drive(block, lambda state, _: state + 1, h, None, 9)
-    assert len(tallies) == 2
-    assert tallies[-1].mixture.equal(h)
-    assert tallies[-1].ponder.eq(0).all()
-    assert not tallies[-1].accepted.any()
+    halting_states = drive(block, lambda state, _: state + 1, h, None, 9)
+    assert len(halting_states) == 2
+    assert halting_states[-1].mixture.equal(h)
+    assert halting_states[-1].ponder.eq(0).all()
+    assert not halting_states[-1].accepted.any()
 
 
 act = partial(Act, variant="graves", epsilon=0.01, ponder="code", d=4)
@@ -181,22 +183,22 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
     block.halt.weight.data.mul_(2)
     states = torch.randn(7, 3, 5, 4, dtype=torch.float64, requires_grad=True)
     count = iter(range(1, 7))
-    tally = drive(block, lambda *_: states[next(count)], states[0], RAGGED[[0, 1, 3]], 6)[-1]
+    halting = drive(block, lambda *_: states[next(count)], states[0], RAGGED[[0, 1, 3]], 6)[-1]
     probe = torch.randn(3, 5, 4, dtype=torch.float64)
-    fast = (tally.mixture * probe).sum() + tally.ponder.sum()
+    fast = (halting.mixture * probe).sum() + halting.ponder.sum()
     slow = torch.zeros((), dtype=torch.float64)
     for b, length in enumerate([5, 2, 0]):
         remainders = []
         for i in range(length):
             out, remainder, steps = slow_column(block, list(states[:, b, i]), variant, 6)
-            torch.testing.assert_close(tally.mixture[b, i], out, atol=1e-10, rtol=1e-10)
-            assert tally.steps[b, i] == steps
+            torch.testing.assert_close(halting.mixture[b, i], out, atol=1e-10, rtol=1e-10)
+            assert halting.steps[b, i] == steps
             remainders.append(remainder)
             slow = slow + (out * probe[b, i]).sum()
-        assert tally.mixture[b, length:].eq(0).all()
+        assert halting.mixture[b, length:].eq(0).all()
         denominator = 5 if ponder == "code" else max(1, length)
         cost = sum(remainders, torch.zeros((), dtype=torch.float64)) / denominator
-        torch.testing.assert_close(tally.ponder[b], cost, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(halting.ponder[b], cost, atol=1e-10, rtol=1e-10)
         slow = slow + cost
     leaves = [states, *block.parameters()]
     same_gradients(fast, slow, leaves, tolerance=1e-9)
@@ -205,37 +207,37 @@ def test_each_column_halts_by_its_own_sum(variant: str, ponder: str, opening: fl
 def test_halted_columns_are_still_transformed() -> None:
     block = act().double()
     block.halt.weight.data.copy_(torch.tensor([[2.0, 0, 0, 0]]))
-    tallies = drive(block, lambda state, _: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
-    steps = tallies[-1].steps
+    halting_states = drive(block, lambda state, _: state + 1, torch.randn(3, 5, 4, dtype=torch.float64), None, 6)
+    steps = halting_states[-1].steps
     assert len(set(steps.flatten().tolist())) > 1
-    close(tallies[-1].state, tallies[0].state + len(tallies) - 1)
+    close(halting_states[-1].state, halting_states[0].state + len(halting_states) - 1)
     # Other states of the loop do not change for halted columns.
-    for before, after in pairwise(tallies):
+    for before, after in pairwise(halting_states):
         assert after.accepted.equal(before.live)
 
 
 @pytest.mark.parametrize("variant", ["graves", "dehghani"])
 def test_half_precision_states_are_summed_in_single_precision(variant: str) -> None:
     block = act(variant=variant).to(torch.bfloat16)
-    tally = drive(block, lambda state, _: torch.tanh(state), torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
-    assert tally.mixture.dtype == torch.bfloat16
-    assert tally.ponder.dtype == torch.float32
+    halting = drive(block, lambda state, _: torch.tanh(state), torch.randn(2, 3, 4, dtype=torch.bfloat16), None, 4)[-1]
+    assert halting.mixture.dtype == torch.bfloat16
+    assert halting.ponder.dtype == torch.float32
 
 
-def tallies(evaluation: str, chances: Tensor, training: bool = False) -> list[Trials]:
-    """The tallies of a loop whose state is a row of `chances`, [steps b], after each step."""
+def halting_states(evaluation: str, chances: Tensor, training: bool = False) -> list[Trials]:
+    """The halting states of a loop whose state is a row of `chances`, [steps b], after each step."""
     block = BernoulliHalt(evaluation=evaluation).train(training)
-    tally = block.start(torch.zeros(chances.shape[1], 1, dtype=chances.dtype), None)
+    halting = block.start(torch.zeros(chances.shape[1], 1, dtype=chances.dtype), None)
     results = []
     for row in chances:
-        tally = block.advance(tally, row[:, None], None)
-        results.append(tally)
+        halting = block.advance(halting, row[:, None], None)
+        results.append(halting)
     return results
 
 
-def test_the_tally_equals_sums_over_the_steps() -> None:
+def test_the_halting_state_equals_sums_over_the_steps() -> None:
     chances = torch.rand(5, 3, dtype=torch.float64).requires_grad_()
-    results = tallies("never", chances)
+    results = halting_states("never", chances)
     actual, expected = list[Tensor](), list[Tensor]()
     for sample in range(3):
         λ = chances[:, sample]
@@ -243,20 +245,25 @@ def test_the_tally_equals_sums_over_the_steps() -> None:
         for chance in λ:
             left.append(left[-1] * (1 - chance))
         p = [λ[t] * left[t] for t in range(5)]
-        for t, tally in enumerate(results):
+        for t, halting in enumerate(results):
             weights = [*p[:t], left[t]]
             mixture = torch.stack([weight * chance for weight, chance in zip(weights, λ, strict=False)]).sum()
             ponder = torch.stack([step * weight for step, weight in enumerate(weights, start=1)]).sum()
-            actual += [tally.mixture[sample, 0], tally.ponder[sample], tally.remaining[sample], tally.spent[sample]]
+            actual += [
+                halting.mixture[sample, 0],
+                halting.ponder[sample],
+                halting.remaining[sample],
+                halting.spent[sample],
+            ]
             expected += [mixture, ponder, left[t], torch.stack(p[: t + 1]).sum()]
     same_gradients(torch.stack(actual), torch.stack(expected), [chances])
 
 
 def test_training_takes_all_steps_and_the_median_those_with_half_of_the_probability() -> None:
     chances = torch.tensor([[0.6, 0.1, 0.3], [0.0, 0.5, 0.3], [0.0, 0.9, 0.0], [0.0, 0.0, 0.9]])
-    assert tallies("median", chances)[-1].steps.tolist() == [1, 2, 2]
-    assert tallies("median", chances, training=True)[-1].steps.tolist() == [4, 4, 4]
-    assert tallies("never", chances)[-1].steps.tolist() == [4, 4, 4]
+    assert halting_states("median", chances)[-1].steps.tolist() == [1, 2, 2]
+    assert halting_states("median", chances, training=True)[-1].steps.tolist() == [4, 4, 4]
+    assert halting_states("never", chances)[-1].steps.tolist() == [4, 4, 4]
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.8])
@@ -265,22 +272,22 @@ def test_positions_halt_as_samples_do_and_count_without_padding(quantile: float)
     block = BernoulliTokenHalt(evaluation="quantile", quantile=quantile).eval()
     sample = BernoulliHalt(evaluation="median").eval()
     sample.quantile = quantile
-    tally, alone = block.start(chances[0, ..., None], mask), sample.start(chances[0].reshape(6, 1), None)
+    halting, alone = block.start(chances[0, ..., None], mask), sample.start(chances[0].reshape(6, 1), None)
     for row in chances:
-        tally = block.advance(tally, row[..., None], mask)
+        halting = block.advance(halting, row[..., None], mask)
         alone = sample.advance(alone, row.reshape(6, 1), None)
     real = mask.flatten()
     for name in ("steps", "remaining", "unhalted", "mixture", "gathered"):
-        close(getattr(tally, name).flatten()[real], getattr(alone, name).flatten()[real])
+        close(getattr(halting, name).flatten()[real], getattr(alone, name).flatten()[real])
     counted = alone.ponder.reshape(2, 3)
-    close(tally.ponder, torch.stack([counted[0].mean(), counted[1, 0]]))
-    assert not tally.steps[1, 1:].any()
+    close(halting.ponder, torch.stack([counted[0].mean(), counted[1, 0]]))
+    assert not halting.steps[1, 1:].any()
 
 
 def test_drawn_steps_follow_the_distribution() -> None:
     torch.manual_seed(0)
     chances = torch.tensor([0.2, 0.5, 0.0, 0.3])[:, None].expand(4, 20_000)
-    steps = tallies("drawn", chances)[-1].steps
+    steps = halting_states("drawn", chances)[-1].steps
     shares = torch.bincount(steps, minlength=5)[1:] / len(steps)
     torch.testing.assert_close(shares, torch.tensor([0.2, 0.4, 0.0, 0.4]), atol=0.015, rtol=0)
 

@@ -169,7 +169,7 @@ def test_a_clause_exempts_from_no_other_property(judge: Judge) -> None:
         ("PondersPadding", {"padding": "E0704"}),
     ],
 )
-def test_a_halting_block_must_return_consistent_tallies(name: str, codes: dict[str, str], judge: Judge) -> None:
+def test_a_halting_block_must_return_consistent_states(name: str, codes: dict[str, str], judge: Judge) -> None:
     assert broken(judge(program(name, "pointwise", signature=HALTING))) == codes
 
 

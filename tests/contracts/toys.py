@@ -286,25 +286,25 @@ class TwoSteps(HaltingBlock):
             steps=torch.zeros_like(live, dtype=torch.int64),
         )
 
-    def advance(self, tally: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
-        moved = torch.where(tally.live[..., None], state, tally.state)
-        steps = tally.steps + tally.live
+    def advance(self, halting: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
+        moved = torch.where(halting.live[..., None], state, halting.state)
+        steps = halting.steps + halting.live
         return HaltingState(
             state=moved,
-            mixture=torch.where(tally.live[..., None], state, tally.mixture),
-            live=tally.live & (steps < 2),
-            accepted=tally.live,
+            mixture=torch.where(halting.live[..., None], state, halting.mixture),
+            live=halting.live & (steps < 2),
+            accepted=halting.live,
             ponder=steps.sum(1).to(state.dtype),
             steps=steps,
         )
 
 
 def changed(change: Callable[[HaltingState, HaltingState], HaltingState]) -> type[HaltingBlock]:
-    """Returns TwoSteps with `change(before, after)` applied to the tallies of each step."""
+    """Returns TwoSteps with `change(before, after)` applied to the halting states of each step."""
 
     class Changed(TwoSteps):
-        def advance(self, tally: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
-            return change(tally, super().advance(tally, state, mask))
+        def advance(self, halting: HaltingState, state: Tensor, mask: Mask) -> HaltingState:
+            return change(halting, super().advance(halting, state, mask))
 
     return Changed
 

@@ -46,6 +46,38 @@ def test_instances_of_a_stack_are_copies_and_those_of_a_repeat_are_not(tmp_path:
     assert {"layer.norm", "stack.*.layer.norm"} <= set(graph.instances)
 
 
+NUMBERED = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x)\n{}\nreturn linear[vocab](h) }}"
+
+
+def test_the_steps_of_a_stack_with_an_index_differ(tmp_path: Path) -> None:
+    body = "stack 3 as i { if i == 1 { h <- tanh(h) } else { h <- linear[d](feedforward[4 * i + 4](h)) } }"
+    graph = built(tmp_path, NUMBERED.format(body))
+    widths = {path: instance.statics.get("ff") for path, instance in graph.instances.items() if "stack" in path}
+    assert widths == {
+        "stack.0.feedforward": 4, "stack.0.linear": None, "stack.1.tanh": None, "stack.2.feedforward": 12,
+        "stack.2.linear": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("stack 3 as i { h <- nrm(h) }", ["E0202"]),
+        ("stack 3 as d { h <- norm(h) }", ["E0205"]),
+        ("stack 3 as h { h <- norm(h) }", ["E0205"]),
+        ("stack 2 as i { stack 2 as i { h <- norm(h) } }", ["E0205"]),
+        ("stack 2 as i { h <- norm(h) }\nh2 = i * h", ["E0201"]),
+        ("stack 2 as i { h <- linear[d + i](h) }", ["E0405"]),
+        ("y = stack 2 as i { h <- norm(h) }", ["E0220"]),
+        ("stack n as i { h <- norm(h) }", ["E0318"]),
+    ],
+)
+def test_a_mistake_in_a_stack_with_an_index_is_reported_once(body: str, expected: list[str]) -> None:
+    recipe = "\nrecipe r {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n"
+    mistakes = [each.code for each in check_text(NUMBERED.format(body) + recipe) if each.is_error]
+    assert mistakes == expected
+
+
 def test_the_body_determines_a_size_that_only_the_result_has(tmp_path: Path) -> None:
     graph = built(
         tmp_path,

@@ -165,12 +165,12 @@ def halting_block(module: Architecture) -> HaltingBlock:
     return block
 
 
-def watch_tallies(module: Architecture) -> list[list[Any]]:
-    """Records the tallies of the only halting block: of each further run of its loop, at the start and by step."""
+def watch_halting(module: Architecture) -> list[list[Any]]:
+    """Records the states of the only halting block: of each further run of its loop, at the start and by step."""
     block, runs = halting_block(module), list[list[Any]]()
     start, advance = block.start, block.advance
     for loop in halting_loops(module):
-        loop.compact = False  # so that tallies contain all samples
+        loop.compact = False  # so that halting states contain all samples
 
     def recorded_start(*inputs: Any) -> Any:
         runs.append([start(*inputs)])

@@ -21,7 +21,7 @@ from tests.goldens.golden import (
     pair,
     relatively_close,
     watch,
-    watch_tallies,
+    watch_halting,
 )  # fmt: skip
 
 SUM = 1e-4
@@ -261,7 +261,7 @@ def test_universal_transformers_that_halt(golden: Golden) -> None:
     statics = {name: flag(golden, theirs) for name, theirs in flags.items()}
     program, pool = encoder(golden, "universal", weights, **sizes(golden, "layer."), **statics)
     module = program.module
-    calls, runs, probabilities = watch(module.get_submodule(pool)), watch_tallies(module), probabilities_of(module)
+    calls, runs, probabilities = watch(module.get_submodule(pool)), watch_halting(module), probabilities_of(module)
     pooled, ponder = run(program, golden["in.x"], x=golden["in.lengths"])
     sequence, ((*_, last),) = calls.inputs[0][0], runs
     close(golden, sequence, "out.sequence", where=golden["out.mask"].bool())
@@ -336,11 +336,11 @@ def test_bottlenecks(golden: Golden) -> None:
     close(golden, sequence, "out.sequence", where=mask)
     halts = "p.halt.w1" in golden
     if halts:
-        runs, probabilities = watch_tallies(remembering.module), probabilities_of(remembering.module)
+        runs, probabilities = watch_halting(remembering.module), probabilities_of(remembering.module)
     pooled, ponder = run(remembering, x, x=golden["in.lengths"])
     if halts:
         close(golden, ponder, "out.act_loss")
-        steps = [tallies[-1].steps for tallies in runs]
+        steps = [halting_states[-1].steps for halting_states in runs]
         accepted = torch.cat(steps, dim=1) if flag(golden, "causal") else torch.stack(steps, dim=1)
         published = golden["out.accepted_layers"]  # -1 for a chunk that a sample does not have
         assert accepted[published >= 0].equal(published[published >= 0])

@@ -11,7 +11,7 @@ from archlang.blocks.attention import Attention
 from archlang.blocks.geometric_attention import GeometricAttention
 from archlang.blocks.halting import Ledger
 from archlang.blocks.relative_attention import RelativeAttention
-from tests.goldens.golden import Calls, Golden, Program, Weights, close, page, pair, watch, watch_tallies
+from tests.goldens.golden import Calls, Golden, Program, Weights, close, page, pair, watch, watch_halting
 
 TOLERANCE = 1e-5
 GRADIENT = 5e-5
@@ -241,11 +241,11 @@ VARIANTS = pytest.mark.parametrize(("letter", "variant"), [("A", "graves"), ("U"
 
 def compare_halting(golden: Golden, module: Architecture, runs: list[list[Ledger]], letter: str) -> Tensor:
     """Compares the parts of the regulariser, then returns it."""
-    ((_, *tallies),) = runs
-    last = tallies[-1]
+    ((_, *halting_states),) = runs
+    last = halting_states[-1]
     close(golden, last.steps.to(golden.dtype), f"{letter}_n_updates", 0)
     close(golden, last.remainder, f"{letter}_remainder", TOLERANCE)
-    assert len(tallies) == golden.number(f"{letter}_steps_run")
+    assert len(halting_states) == golden.number(f"{letter}_steps_run")
     # In variant A, the last step forces live positions to halt; a block cannot know which step is the last.
     spent = last.spent.masked_fill(last.live, 1) if letter == "A" else last.spent
     close(golden, spent, f"{letter}_p_cum", TOLERANCE)
@@ -267,7 +267,7 @@ def test_halting_of_prescribed_states(golden: Golden, letter: str, variant: str)
     }
     statics: dict[str, Any] = {"d": count * d, "steps": golden.number("max_steps"), "variant": variant}
     program = Program(SCRIPTED, golden, weights, epsilon=1 - float(golden["threshold"]), **statics)
-    runs = watch_tallies(program.module)
+    runs = watch_halting(program.module)
     result = program(states.permute(1, 2, 0, 3).reshape(b, n, count * d), x=golden["lens"])
     close(golden, result[..., :d], f"{letter}_out", TOLERANCE)
     compare_halting(golden, program.module, runs, letter)
@@ -282,7 +282,7 @@ def test_adaptive_computation_time(golden: Golden, letter: str, variant: str) ->
     statics = {**sizes(golden), "steps": golden.number("max_steps"), "variant": variant}
     program = Program(text, golden, weights, "adaptive_model", epsilon=1 - float(golden["threshold"]), **statics)
     x = golden["x"].requires_grad_()
-    runs = watch_tallies(program.module)
+    runs = watch_halting(program.module)
     result = program(x, x=golden["lens"])
     close(golden, result, f"{letter}_out", TOLERANCE)
     regulariser = compare_halting(golden, program.module, runs, letter)

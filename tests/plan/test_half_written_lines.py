@@ -97,7 +97,7 @@ CLAUSES = ["where", "where width >", "where width > 0,", "reads", "reads q", "re
 PARTS = ["task", "task ctl[", "model", "train", "train adamw[lr =", "train adamw[lr", "test model.d =", "test", "vary",
     "vary model.d in", "vary model.d in [1,", "search", "search model.d in", "claim", "claim test.accuracy =",
     "claim test.accuracy = 0.9 from", "mod", "["]  # fmt: skip
-LINES = ["row", 'row "', 'row "q"', 'row "q" r at', 'row "q" r claims', "column", 'column "x"', 'column "x" test.',
+LINES = ["row", 'row "', 'row "q" r at', 'row "q" r claims', "column", 'column "x"', 'column "x" test.',
     'columns "x" test.accuracy at', 'columns test.accuracy at task.length in [', "r"]  # fmt: skip
 
 Place = tuple[str, int, int, str]
@@ -200,7 +200,7 @@ def test_each_of_several_half_written_lines_is_reported() -> None:
     statements = BODY.replace("…", "\n    ".join(body))
     assert {place[1] for place in places(statements) if place[0].startswith("E01")} == {*range(3, 3 + len(body))}
     parts = ["task flipflop[nowhere = 3", "model", "train adamw[stps =", "test", "vary model.d in", "vary", "claim"]
-    rows = ["row", 'row "a"', 'row "b" r at', "column", "columns", 'column "x"']
+    rows = ["row", 'row "b" r at', "column", "columns", 'column "x"']
     for word, lines in (("recipe", parts), ("table", rows)):
         text = f"{word} q {{\n    " + "\n    ".join(lines) + "\n}\n"
         assert {place[1] for place in places(text)} == {*range(2, 2 + len(lines))}

@@ -178,33 +178,33 @@ class _Interpreter:
     def _halting(
         self, node: Node, loop: Halting, inputs: Sequence[Value], steps: tuple[int, ...]
     ) -> tuple[list[Value], _Cost]:
-        """tally⁰ = b.start(h⁰), tallyᵗ⁺¹ = b.advance(tallyᵗ, new.h), y is what the last accepted step emits."""
+        """halting⁰ = b.start(h⁰), haltingᵗ⁺¹ = b.advance(haltingᵗ, new.h), y is what the last accepted step emits."""
         count = loop_layout(node).states
         states, captured = list(inputs[:count]), inputs[count:]
         halted, others = loop.state, self.needs.results[node.id] - {loop.state, count}
         emits, emitted = count in self.needs.results[node.id], list[Value]()
         block = self._weights(loop.instance, steps)
         assert isinstance(block, HaltingBlock)
-        tally = block.start(_batch(states[halted]), None)
+        halting = block.start(_batch(states[halted]), None)
         inner: list[_Cost] = []
         for t in range(loop.limit):
             # What is emitted needs a first step.
-            if not tally.live.any() and not (emits and t == 0):
+            if not halting.live.any() and not (emits and t == 0):
                 break
-            states[halted] = tally.state[0]
-            mixture = [tally.mixture[0]] if loop.mixture else []
+            states[halted] = halting.state[0]
+            mixture = [halting.mixture[0]] if loop.mixture else []
             new, costs = self.region(node.regions[0], [*states, *mixture, *captured], steps)
-            tally = block.advance(tally, _batch(new[halted]), None)
+            halting = block.advance(halting, _batch(new[halted]), None)
             for index in others:
-                states[index] = _moved(node, index, halted, tally, states[index], new[index])
+                states[index] = _moved(node, index, halted, halting, states[index], new[index])
             if emits:
                 last = new[count]
-                emitted = [last if t == 0 else _moved(node, count, halted, tally, emitted[0], last)]
-            if tally.accepted.any():
+                emitted = [last if t == 0 else _moved(node, count, halted, halting, emitted[0], last)]
+            if halting.accepted.any():
                 inner.append(self.total(costs))
-        states[halted] = tally.mixture[0]
-        taken = tally.steps.double()
-        ponder = sum((cost.ponder for cost in inner), tally.ponder[0])
+        states[halted] = halting.mixture[0]
+        taken = halting.steps.double()
+        ponder = sum((cost.ponder for cost in inner), halting.ponder[0])
         # Nothing is accepted, but the names are those of the body.
         losses = _sums(inner) if inner else {name: self._zero() for name in self.needs.losses(node.regions[0])}
         return [*states, *emitted], _Cost(frozenset(), ponder, taken.sum() / max(1, taken.numel()), losses)
@@ -341,12 +341,12 @@ def _divide(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _moved(loop: Node, index: int, halted: int, tally: HaltingState, before: Value, after: Value) -> Value:
+def _moved(loop: Node, index: int, halted: int, halting: HaltingState, before: Value, after: Value) -> Value:
     """Returns a state after a step: new where the step was accepted. A state without the positions of the halting state
     is updated while any position accepts the step."""
     assert isinstance(before, Tensor)
     assert isinstance(after, Tensor)
-    accepted = tally.accepted[0]
+    accepted = halting.accepted[0]
     length = loop.types[halted].lengths[:1]
     if accepted.dim() and loop.types[index].lengths[:1] != length:
         accepted = accepted.any()

@@ -243,6 +243,12 @@ class Writer(Expressions):
             return self.assign()
         inner = self.inner(tuple(self.values.values()), states)
         self.body(inner, states)
+        of_step = ""
+        divided = [name for name in states if self.values[name].kind.name != "address"]
+        if word == "stack" and divided and self.chance.happens(0.3):
+            index, state = self.names.fresh("i"), self.chance.choice(divided)
+            of_step = f" as {index}"
+            inner.write(f"if {index} % 2 == 1 {{ {state} <- {state} / {index} }} else {{ {state} <- {state} * 0.5 }}")
         counts: tuple[str, ...] = ("0", "1", "2", "2", "3", "times", "times - 1")
         target, emission = "", None
         if self.chance.happens(0.3):
@@ -254,7 +260,7 @@ class Writer(Expressions):
             count += f" drawn by {'log_normal_poisson[1, 100.0]' if is_one else f'uniform_steps[1, {count}]'}"
         truncated = f" truncated {self.chance.choice('0112')}" if word == "repeat" and self.chance.happens(0.3) else ""
         truncated += " settled" if word == "repeat" and self.chance.happens(0.2) else ""
-        head = f"{f'{target} = ' if target else ''}{word} {count}{truncated}"
+        head = f"{f'{target} = ' if target else ''}{word} {count}{of_step}{truncated}"
         self.close(head, inner)
         if emission is not None:
             self.bind(target, emission)

@@ -20,6 +20,12 @@ BODIES = {
     # Repeat and stack
     "a stack that reads outer values": "let f = linear[d] k = h stack 2 { h <- feedforward[6](h) + f(k) "
     "stack 3 { k <- relu(linear[d](k)) + f(h) } } return linear[vocab](h + k)",
+    "a stack whose steps differ": "let f = linear[d] y = stack 4 as i { repeat 2 { h <- tanh(f(h) / (i + 1)) } "
+    "if i % 3 == 2 { h <- norm(h + attention[1](h)) } else { h <- h + feedforward[4 + i](h) } "
+    "stack 2 { h <- h + linear[d](h) } loss size = mean(linear[1](h)) emit linear[d](h) } return linear[vocab](y + h)",
+    "a stack whose steps differ in loops": "stack 2 { stack 3 as i { h <- norm(h + linear[d](linear[d * (i + 1)](h))) "
+    "} } s = mean(learned[1, d, init = normal]()) y = scan v in h carry s { stack 2 as j { "
+    "if j == 0 { s <- tanh(linear[d](s) + v) } else { s <- s - v } } emit s } return linear[vocab](y)",
     "numbers as states": "k = 2.0 repeat 3 { k <- k * k h <- tanh(h * k) } return linear[vocab](h * k)",
     "a shared block with loops": "let f = linear[d] stack 3 { repeat 2 { h <- norm(h + f(linear[d](h))) } } "
     "return linear[vocab](f(h))",

@@ -32,6 +32,7 @@ CONSTRUCTS = {
     "block as a static": r"f: block = ",
     "repeat": r"repeat [1-9] \{",
     "truncated repeat": r"repeat \w+ truncated ",
+    "stack with an index": r"stack \S.* as \w+ \{",
     "settled repeat": r"repeat .* settled \{",
     "drawn repeat": r"repeat \w+ drawn by ",
     "before a part": r"scan \w+ after \w+\[",

@@ -24,9 +24,9 @@ def test_the_first_signal_asks_and_the_second_raises(
     seconds = iter([100.0, 102.0])
     monkeypatch.setattr("time.monotonic", lambda: next(seconds))
     with Stop().listening() as stop:
-        assert not stop.asked
+        assert not stop.requested
         os.kill(os.getpid(), number)
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(end):
             os.kill(os.getpid(), number)
     assert stop.exit_code == 128 + number
@@ -36,7 +36,7 @@ def test_the_two_hangups_of_a_closing_terminal_ask_once() -> None:
     with Stop().listening() as stop:
         os.kill(os.getpid(), signal.SIGHUP)
         os.kill(os.getpid(), signal.SIGHUP)
-        assert stop.asked
+        assert stop.requested
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
@@ -44,7 +44,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
     try:
         with Stop().listening() as stop, terminating():
             os.kill(os.getpid(), signal.SIGHUP)
-        assert not stop.asked
+        assert not stop.requested
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -61,9 +61,9 @@ def test_a_thread_gets_no_signals_but_can_be_asked() -> None:
 
     def work() -> None:
         with stop.listening():
-            stop.asked = True
+            stop.requested = True
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert stop.asked
+    assert stop.requested

@@ -89,14 +89,14 @@ def halting(compiled: Compiled, block: str, **statics: object) -> Architecture:
 
 
 def watched(module: Architecture) -> tuple[list[HaltingState], StepResults]:
-    """The tallies of the halting loop of a module in a call, and what it has emitted after each step."""
-    tallies: list[HaltingState] = []
+    """The halting states of the halting loop of a module in a call, and what it has emitted after each step."""
+    halting_states: list[HaltingState] = []
     (loop,) = halting_loops(module)
-    loop.watch = tallies.append
+    loop.watch = halting_states.append
     with module.keeping_steps() as results:
         module(TOKENS, lengths=LENGTHS)
     loop.watch = None
-    return tallies, results
+    return halting_states, results
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -104,41 +104,43 @@ def test_the_probabilities_of_halting_sum_to_one_and_are_zero_after_the_last_ste
     compiled: Compiled, block: str
 ) -> None:
     module = halting(compiled, block)
-    tallies, results = watched(module)
+    halting_states, results = watched(module)
     weights = torch.stack(results.weights)
-    assert len(weights) == len(results.values) == len(tallies) > 1
+    assert len(weights) == len(results.values) == len(halting_states) > 1
     close(weights.sum(0), torch.ones_like(weights[0]))
     assert (weights >= 0).all()
-    accepted = torch.stack([tally.accepted for tally in tallies])
+    accepted = torch.stack([halting.accepted for halting in halting_states])
     assert (weights[1:][~accepted[1:]] == 0).all()
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_halting_loop_emits_the_result_of_the_last_accepted_step(compiled: Compiled, block: str) -> None:
     module = halting(compiled, block, emits_state=True)
-    tallies, results = watched(module)
+    halting_states, results = watched(module)
     emitted = module(TOKENS, lengths=LENGTHS)
     close(emitted, results.values[-1])
     if block.startswith("act"):
         return  # the state moves on after the last accepted step
-    took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None] & REAL
-    close(emitted[took & REAL], tallies[-1].state[took & REAL])
+    accepted = halting_states[0].accepted
+    took = accepted if accepted.dim() > 1 else accepted[:, None] & REAL
+    close(emitted[took & REAL], halting_states[-1].state[took & REAL])
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if "dehghani" not in block])
 def test_states_weighed_by_the_probabilities_are_the_mixture(compiled: Compiled, block: str) -> None:
     module = halting(compiled, block, emits_state=True)
-    tallies, results = watched(module)
+    halting_states, results = watched(module)
     weights = [weight if weight.dim() > 1 else weight[:, None] for weight in results.weights]
     products = [weight[..., None] * result for weight, result in zip(weights, results.values, strict=True)]
     mean = torch.stack(products).sum(0)
-    if isinstance(tallies[0], Account):
+    if isinstance(halting_states[0], Account):
         # The first probability belongs to the state before the loop, which emits nothing.
-        first = tallies[0].spent if tallies[0].spent.dim() > 1 else tallies[0].spent[:, None]
-        took = tallies[0].accepted if tallies[0].accepted.dim() > 1 else tallies[0].accepted[:, None]
+        spent, accepted = halting_states[0].spent, halting_states[0].accepted
+        first = spent if spent.dim() > 1 else spent[:, None]
+        took = accepted if accepted.dim() > 1 else accepted[:, None]
         entering = module.embed(TOKENS)
         mean = torch.where(took[..., None], (1 - first[..., None]) * mean + first[..., None] * entering, entering)
-    close(mean[REAL], tallies[-1].mixture[REAL])
+    close(mean[REAL], halting_states[-1].mixture[REAL])
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -520,7 +520,7 @@ def _halting(
 ) -> list[Value] | None:
     """Runs a loop whose positions halt separately. Returns None for any other loop.
 
-    Bodies run at new positions only; the tally is computed again for all positions, from the cached results of the
+    Bodies run at new positions only; the halting state is computed again for all positions, from the cached results of
     bodies. If a position takes more steps than all before it, a body reads the states of those for the first time."""
     count, halted, results_count = runtime.states, runtime.halted, len(loop.node.types)
     block: Any = runtime.block  # perhaps with a regime
@@ -531,16 +531,16 @@ def _halting(
         for index, argument in enumerate(arguments)
     ]
     states = full[:count]
-    tally = block.start(states[halted], None)
-    if tally.live.dim() == 1:
+    halting = block.start(states[halted], None)
+    if halting.live.dim() == 1:
         return None
     if hasattr(block, "regime"):
         cache.check_regime(name, block.regime(cache.total, runtime.limit))
     for step in range(runtime.limit):
         inner = cache.step(name, step, walk, loop.body, runtime.owner, range(results_count))
         seen = inner.cache.seen
-        states[halted] = tally.state
-        body_states = [*states[:count], *([tally.mixture] if runtime.mixture else [])]
+        states[halted] = halting.state
+        body_states = [*states[:count], *([halting.mixture] if runtime.mixture else [])]
         values = [Value(Dependence.NEW, state[:, seen:]) for state in body_states]
         for captured, data in zip(arguments[count:], full[count:], strict=True):
             values.append(captured if captured.growth is Dependence.FIXED else Value(Dependence.NEW, data[:, seen:]))
@@ -548,16 +548,16 @@ def _halting(
         if any(value.growth is not Dependence.NEW for value in moved):
             return None
         results = [inner.cache.all_positions("", index, value.growth, value.data) for index, value in enumerate(moved)]
-        tally = block.advance(tally, results[halted], None)
+        halting = block.advance(halting, results[halted], None)
         if runtime.emits and step == 0:
             states.append(results[count])
         for index in range(results_count):
             if index != halted:
-                accepted = broadcast_mask(tally.accepted, results[index].dim(), has_positions=True)
+                accepted = broadcast_mask(halting.accepted, results[index].dim(), has_positions=True)
                 states[index] = torch.where(accepted, results[index], states[index])
-        if step + 1 < runtime.limit and not tally.live.any():
+        if step + 1 < runtime.limit and not halting.live.any():
             break
-    states[halted] = tally.mixture
+    states[halted] = halting.mixture
     return [Value(Dependence.NEW, state[:, cache.seen :]) for state in states]
 
 

@@ -67,6 +67,13 @@ def module_path(path: str) -> str:
     return ".".join(map(attribute_name, path.split(".")))
 
 
+def is_at(name: str, path: str) -> bool:
+    """Returns whether the dotted name of a module or a weight begins with that of an instance, in any step of the
+    stacks around it."""
+    words, own = name.split("."), module_path(path).split(".")
+    return len(words) >= len(own) and all(step in (word, "*") for word, step in zip(words, own, strict=False))
+
+
 def relative_path(path: str, scope: str) -> str:
     """Returns the dotted name of an instance or a stack, relative to the module that runs a scope."""
     home = scope_of(path)

@@ -1,4 +1,4 @@
-"""The protocol of halting blocks: the tally of a halting loop, and the class that advances it."""
+"""The protocol of halting blocks: the halting state of a halting loop, and the class that advances it."""
 
 from dataclasses import dataclass
 
@@ -35,20 +35,20 @@ class HaltingBlock(nn.Module):
 
     The loop runs
 
-        tally = block.start(h, mask)
-        while step <= limit and tally.live.any():
-            tally = block.advance(tally, body(tally.state), mask)
+        halting = block.start(h, mask)
+        while step <= limit and halting.live.any():
+            halting = block.advance(halting, body(halting.state), mask)
 
-    and its result is `tally.mixture`. `mask` is [b, n], True at real positions, or None if all positions are real.
+    and its result is `halting.mixture`. `mask` is [b, n], True at real positions, or None if all positions are real.
 
     Samples are independent of each other. A sample without a live position may leave the batch: its mixture, ponder
-    and steps must not change, whatever `advance` computes for others. Each field of a tally has a row for each sample,
-    or is no tensor. `archlang test` checks this."""
+    and steps must not change, whatever `advance` computes for others. Each field of a halting state has a row for
+    each sample, or is no tensor. `archlang test` checks this."""
 
     def start(self, state: Tensor, mask: Tensor | None) -> HaltingState:
-        """Returns the tally before the first step, of the states [b, n, d]."""
+        """Returns the halting state before the first step, of the states [b, n, d]."""
         raise NotImplementedError
 
-    def advance(self, tally: HaltingState, state: Tensor, mask: Tensor | None) -> HaltingState:
-        """Returns the tally after a step, whose body computed `state`, [b, n, d], from `tally.state`."""
+    def advance(self, halting: HaltingState, state: Tensor, mask: Tensor | None) -> HaltingState:
+        """Returns the halting state after a step, whose body computed `state`, [b, n, d], from `halting.state`."""
         raise NotImplementedError

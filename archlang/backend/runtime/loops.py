@@ -29,7 +29,7 @@ from archlang.backend.runtime.stacking import in_any_model, is_plain, needs_plai
 Body = Callable[..., tuple[Any, ...]]
 # The extra results of a body.
 Costs = tuple[Float[Tensor, " b"], ...]
-# The tally of a loop's step, its states, its auxiliary losses and its emission. A name: torch cannot trace
+# The halting state of a loop's step, its states, its auxiliary losses and its emission. A name: torch cannot trace
 # `tuple[…] | None`.
 _Unpacked = tuple[HaltingState, list[Tensor], Costs | None, Tensor | None]
 PONDER, DEPTH = "ponder", "depth"
@@ -307,7 +307,7 @@ class HaltingLoop(Loop):
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
     after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
     With `all_steps`, training computes the full batch in all steps, as the work of a CUDA graph is fixed. `watch` is
-    called with the tally of the full batch after each step."""
+    called with the halting state of the full batch after each step."""
 
     path: str
     limit: int
@@ -338,7 +338,7 @@ class HaltingLoop(Loop):
         states, captured = list(values[:count]), values[count:]
         if is_exporting():
             return self._in_graph(states, captured, mask)
-        tally = block.start(states[halted], mask)
+        halting = block.start(states[halted], mask)
         emitted: Tensor | None = None
         inner_costs: Costs | None = None
         batch = len(states[halted])
@@ -348,36 +348,36 @@ class HaltingLoop(Loop):
         if self.step_results is not None:
             self.step_results.values.clear()
         for step in range(self.limit):
-            states[halted] = tally.state
-            mixture = (tally.mixture,) if self.mixture else ()
+            states[halted] = halting.state
+            mixture = (halting.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
-            tally = block.advance(tally, results[halted], mask)
-            inner_costs = self._update(states, tally.accepted, results, inner_costs)
-            emitted = self._emission(tally.accepted, results, emitted)
+            halting = block.advance(halting, results[halted], mask)
+            inner_costs = self._update(states, halting.accepted, results, inner_costs)
+            emitted = self._emission(halting.accepted, results, emitted)
             if self.watch is not None:
-                self.watch(tally)
+                self.watch(halting)
             if self.step_results is not None and emitted is not None:
                 self.step_results.values.append(emitted)
-                step_weights.add(tally)
+                step_weights.add(halting)
             # A check waits for the device, so there is none after the last step.
-            if step + 1 == self.limit or not self._checks_halted(step, tally.live.device):
+            if step + 1 == self.limit or not self._checks_halted(step, halting.live.device):
                 continue
             if compaction is None:
-                if not in_any_model(tally.live).any():
+                if not in_any_model(halting.live).any():
                     break
                 continue
-            rows = compaction.split(tally.live)
+            rows = compaction.split(halting.live)
             if rows is None:
                 break
             if len(rows.leaving):
-                leaving_results = self._results(tally, states, emitted, inner_costs, mask)
-                tally, emitted, inner_costs, mask, *remaining = compaction.remove(
-                    rows, leaving_results, [tally, emitted, inner_costs, mask, *states, *captured]
+                leaving_results = self._results(halting, states, emitted, inner_costs, mask)
+                halting, emitted, inner_costs, mask, *remaining = compaction.remove(
+                    rows, leaving_results, [halting, emitted, inner_costs, mask, *states, *captured]
                 )
                 states, captured = remaining[:count], tuple(remaining[count:])
         if self.step_results is not None:
             self.step_results.weights = step_weights.probabilities()
-        loop_results = self._results(tally, states, emitted, inner_costs, mask)
+        loop_results = self._results(halting, states, emitted, inner_costs, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
 
     def _update(
@@ -417,23 +417,23 @@ class HaltingLoop(Loop):
         zeros = [first.ponder.new_zeros(first.ponder.shape) for _ in self.extras]
 
         def unpacked(values: Sequence[Tensor]) -> _Unpacked:
-            tally = replace(first, **dict(zip(names, values[1:], strict=False)))
+            halting = replace(first, **dict(zip(names, values[1:], strict=False)))
             rest = list(values[1 + len(names) :])
             costs, emitted = rest[count : count + len(zeros)], rest[count + len(zeros) :]
-            return tally, rest[:count], tuple(costs) or None, emitted[0] if emitted else None
+            return halting, rest[:count], tuple(costs) or None, emitted[0] if emitted else None
 
         def continues(values: Sequence[Tensor]) -> Tensor:
             return (values[0] < self.limit) & values[1 + names.index("live")].any()
 
         def step(values: Sequence[Tensor]) -> Sequence[Tensor]:
-            tally, states, inner_costs, emitted = unpacked(values)
-            states[halted] = tally.state
-            mixture = (tally.mixture,) if self.mixture else ()
+            halting, states, inner_costs, emitted = unpacked(values)
+            states[halted] = halting.state
+            mixture = (halting.mixture,) if self.mixture else ()
             results = self.body(owner, *states, *mixture, *captured)
-            tally = block.advance(tally, results[halted], mask)
-            inner_costs = self._update(states, tally.accepted, results, inner_costs)
-            emitted = self._emission(tally.accepted, results, emitted)
-            changed = [getattr(tally, name) for name in names]
+            halting = block.advance(halting, results[halted], mask)
+            inner_costs = self._update(states, halting.accepted, results, inner_costs)
+            emitted = self._emission(halting.accepted, results, emitted)
+            changed = [getattr(halting, name) for name in names]
             return [values[0] + 1, *changed, *states, *(inner_costs or ()), *([] if emitted is None else [emitted])]
 
         start = torch.zeros((), dtype=torch.int64, device=states[halted].device)
@@ -441,8 +441,8 @@ class HaltingLoop(Loop):
         if self.emits:
             # The first step determines the shape of the emission.
             initial = [value if isinstance(value, Tensor) else torch.full((), value) for value in step(initial)]
-        tally, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
-        return tuple(self._results(tally, states, emitted, inner_costs, mask))
+        halting, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
+        return tuple(self._results(halting, states, emitted, inner_costs, mask))
 
     def _is_masked(self) -> bool:
         """Whether the loop computes all samples in all steps: torch.compile and vmap cannot trace a check of what has
@@ -458,21 +458,21 @@ class HaltingLoop(Loop):
 
     def _results(
         self,
-        tally: HaltingState,
+        halting: HaltingState,
         states: Sequence[Tensor],
         emitted: Tensor | None,
         inner_costs: Costs | None,
         mask: Bool[Tensor, "b n"] | None,
     ) -> list[Tensor]:
-        """The results of the loop for the samples of a tally."""
+        """The results of the loop for the samples of a halting state."""
         results = [*states]
-        results[self.halted] = tally.mixture
+        results[self.halted] = halting.mixture
         if emitted is not None:
             results.append(emitted)
         costs = dict(zip(self.extras, inner_costs or (), strict=True))
-        results.append(tally.ponder + costs.pop(PONDER) if PONDER in costs else tally.ponder)
+        results.append(halting.ponder + costs.pop(PONDER) if PONDER in costs else halting.ponder)
         if self.depth:
-            results.append(mean_steps(tally, mask))
+            results.append(mean_steps(halting, mask))
         return [*results, *costs.values()]
 
 
@@ -485,10 +485,10 @@ class _StepWeights:
     def __init__(self) -> None:
         self._remaining: list[Float[Tensor, "b *n"]] = []
 
-    def add(self, tally: HaltingState) -> None:
+    def add(self, halting: HaltingState) -> None:
         """Adds a step."""
-        if tally.remaining is not None:
-            self._remaining.append(torch.where(tally.accepted, tally.remaining, 0 if self._remaining else 1))
+        if halting.remaining is not None:
+            self._remaining.append(torch.where(halting.accepted, halting.remaining, 0 if self._remaining else 1))
 
     def probabilities(self) -> list[Float[Tensor, "b *n"]]:
         """Returns the probability of each step; nothing if the halting block has no probabilities."""
@@ -527,7 +527,7 @@ def counts_drawn(module: nn.Module, seed: int, step: int) -> Iterator[None]:
 
 def halting_loops(module: nn.Module) -> Iterator[HaltingLoop]:
     """Yields every halting loop in a compiled module, once for each step of the stacks around it. Set the `watch` of a
-    loop to observe its tallies."""
+    loop to observe its halting states."""
     for runner in module.modules():
         yield from (value for value in vars(runner).values() if isinstance(value, HaltingLoop))
 
@@ -553,9 +553,9 @@ def total_of(values: Sequence[Float[Tensor, " b"]]) -> Float[Tensor, " b"]:
     return total
 
 
-def mean_steps(tally: HaltingState, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
+def mean_steps(halting: HaltingState, mask: Bool[Tensor, "b n"] | None) -> Float[Tensor, " b"]:
     """The steps of each sample; the mean over its real positions if positions halt separately."""
-    steps = tally.steps.float()
+    steps = halting.steps.float()
     if steps.dim() == 1:
         return steps
     if mask is None:

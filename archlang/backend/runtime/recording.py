@@ -2,7 +2,6 @@
 
 During recording, modules have hooks, and wrappers that count turns replace the loops; otherwise it has no cost."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from archlang.backend import mistakes
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code, LoweredLoop
 from archlang.backend.lower.lengths import chunk_lengths
-from archlang.backend.lower.names import module_path
+from archlang.backend.lower.names import is_at
 from archlang.backend.runtime.experts import ExpertLoop
 from archlang.backend.runtime.gradients import GradientLoop
 from archlang.backend.runtime.halting import HaltingState
@@ -103,10 +102,10 @@ def recording(module: Architecture) -> Iterator[Recording]:
 
 def _add_hooks(module: nn.Module, graph: Graph, record: Recording, undo: ExitStack) -> None:
     """Adds a hook to every module whose signature has a `records` clause."""
-    paths = {module_path(path): path for path in graph.instances}
+    paths = [path for path, instance in graph.instances.items() if instance.records]
     for name, part in module.named_modules():
-        path = paths.get(re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", name))
-        if path is None or not graph.instances[path].records:
+        path = next((path for path in paths if path.count(".") == name.count(".") and is_at(name, path)), None)
+        if path is None:
             continue
         handle = part.register_forward_hook(_hook(record, graph.instances[path]), with_kwargs=True)
         undo.callback(handle.remove)
@@ -221,14 +220,14 @@ class _RecordedLoop(ObservedLoop):
                     self.record.add("memory", path, after, lengths)
         return results
 
-    def _record_halting(self, tally: HaltingState) -> None:
+    def _record_halting(self, halting: HaltingState) -> None:
         node, runtime = self.loop.node, self.runtime
         assert isinstance(runtime, HaltingLoop)
         assert isinstance(node.operation, operations.Halting)
         path = node.operation.instance
-        lengths = node.types[runtime.halted].lengths[:1] if tally.live.dim() > 1 else ()
-        self.record.add("running", path, tally.accepted, lengths)
-        spent = getattr(tally, "spent", None)  # the probability of having halted, if the block keeps it
+        lengths = node.types[runtime.halted].lengths[:1] if halting.live.dim() > 1 else ()
+        self.record.add("running", path, halting.accepted, lengths)
+        spent = getattr(halting, "spent", None)  # the probability of having halted, if the block keeps it
         if isinstance(spent, Tensor):
             before = torch.zeros_like(spent) if self._halted is None else self._halted
             self.record.add("halting", path, spent - before, lengths)

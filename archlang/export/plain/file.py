@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.lower.names import OUTER, module_path
+from archlang.backend.lower.names import OUTER, is_at
 from archlang.disk.folder import write_atomically
 from archlang.errors.visible import visible_lines
 from archlang.export import mistakes
@@ -99,12 +99,9 @@ def plain_weights(module: Architecture) -> dict[str, Tensor]:
     """Returns the state of a module without the weights that only auxiliary losses need."""
     graph = module.program.graph
     needed = without_losses(graph).instances
-    unneeded = tuple(f"{module_path(path)}." for path in graph.instances if path not in needed)
-    return {
-        name: value
-        for name, value in module.state_dict().items()
-        if not re.sub(r"(?<=\.)\d+(?=\.)", "*", name).startswith(unneeded)
-    }
+    unneeded = [path for path in graph.instances if path not in needed]
+    state = module.state_dict()
+    return {name: value for name, value in state.items() if not any(is_at(name, path) for path in unneeded)}
 
 
 # Blocks

@@ -79,22 +79,22 @@ def halted(
     """Runs the body until the block halts all samples, at most `limit` times. The block decides by the state of this
     index; the body takes the mean so far if `mixture`. `shapes` has the rank of each state and of the emission, and
     whether it has the positions of the halting state. Returns the states, the emission, the ponder and the depth."""
-    tally, count = block.start(states[state], mask), len(states)
+    halting, count = block.start(states[state], mask), len(states)
     values, inner = [*states, *[None] * (len(shapes) - count)], 0
     for _ in range(limit):
-        values[state] = tally.state
-        results = body(owner, *values[:count], *[tally.mixture] * mixture, *captured)
-        tally = block.advance(tally, results[state], mask)
+        values[state] = halting.state
+        results = body(owner, *values[:count], *[halting.mixture] * mixture, *captured)
+        halting = block.advance(halting, results[state], mask)
         for index, (rank, has_positions) in enumerate(shapes):
-            moved = broadcast_mask(tally.accepted, rank, has_positions)
+            moved = broadcast_mask(halting.accepted, rank, has_positions)
             old = values[index]
             values[index] = results[index] if old is None else torch.where(moved, results[index], old)
         for cost in results[len(shapes) :]:
-            inner = inner + cost.masked_fill(~broadcast_mask(tally.accepted, 1, False), 0)
-        if not tally.live.any():
+            inner = inner + cost.masked_fill(~broadcast_mask(halting.accepted, 1, False), 0)
+        if not halting.live.any():
             break
-    values[state] = tally.mixture
-    return *values, tally.ponder + inner, *([mean_steps(tally, mask)] if has_depth else [])
+    values[state] = halting.mixture
+    return *values, halting.ponder + inner, *([mean_steps(halting, mask)] if has_depth else [])
 
 
 def scanned(

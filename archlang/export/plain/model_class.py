@@ -65,10 +65,11 @@ def attribute_of(path: str) -> ast.expr:
 
 
 def attribute(owner: str | ast.expr, path: str) -> ast.expr:
-    """Returns the expression of a module in another one; in a class, `self.__norm` would mean another attribute."""
+    """Returns the expression of a module in another one; in a class, `self.__norm` would mean another attribute, and a
+    number, of a step that has been written out, is none."""
     expression = ast.Name(owner, ast.Load()) if isinstance(owner, str) else owner
     for word in path.split("."):
-        if word.startswith("__"):
+        if word.startswith("__") or word.isdigit():
             modules = ast.Attribute(expression, "_modules", ast.Load())
             expression = ast.Subscript(modules, ast.Constant(word), ast.Load())
         else:

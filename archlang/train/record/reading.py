@@ -34,6 +34,7 @@ from archlang.types import Dim
 from archlang.types.statics import Symbol
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEP = re.compile(r"[0-9]+")  # of a stack with an index
 
 
 def parse_stored_graph(text: str) -> Graph:
@@ -64,7 +65,7 @@ def _check_names(graph: Graph) -> None:
                if isinstance(value, Symbol)]  # fmt: skip
     facts = [value for node in nodes for value in _leaves(vars(node.operation).values()) if isinstance(value, str)]
     for path in (*graph.instances, *symbols, *filter(None, facts)):
-        if not all(_WORD.fullmatch(word) or word == "*" for word in path.split(".")):
+        if not all(_WORD.fullmatch(word) or word == "*" or _STEP.fullmatch(word) for word in path.split(".")):
             raise ValueError(f"{path!r} is no path of names")
 
 

@@ -79,7 +79,7 @@ class _StepClock(Watcher):
     def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
         self.times.append(time.perf_counter())
         is_slow = len(self.times) > 2 and self.times[-1] - self.times[1] > _MOST_SECONDS
-        self.stop.asked = step >= _WARM_UP_STEPS + _TIMED_STEPS or is_slow
+        self.stop.requested = step >= _WARM_UP_STEPS + _TIMED_STEPS or is_slow
 
 
 def seconds_per_step(point: Point, cost: RunCost) -> float:

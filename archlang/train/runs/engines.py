@@ -75,7 +75,7 @@ class _Job:
             if stop.number is None:  # a pruned run does not stop the others
                 stop = Stop()
             run = replace(point, deadline=deadline)
-            self.results.append(PointResult(run, 0.0, stopped=True) if stop.asked else run_point(run, stop))
+            self.results.append(PointResult(run, 0.0, stopped=True) if stop.requested else run_point(run, stop))
             if stop.number == TIME_LIMIT and callable(signal.getsignal(TIME_LIMIT)):
                 os.kill(os.getpid(), TIME_LIMIT)  # now submitit, whose handler waited for the checkpoint
         return self.results

@@ -176,7 +176,7 @@ def _run_on_devices(point: Point, stop: Stop) -> PointResult:
                 sender.close()  # Otherwise the pipe would not end with the process.
                 receivers[receiver] = rank
             while receivers:
-                if stop.asked:
+                if stop.requested:
                     stopping.set()
                 ready: Any
                 for ready in wait(list(receivers), timeout=_SECONDS_BETWEEN_LOOKS):
@@ -229,7 +229,7 @@ def _run_rank(
     def follow() -> None:
         while os.getppid() == parent and not stopping.wait(_SECONDS_BETWEEN_LOOKS):
             pass
-        stop.asked = True
+        stop.requested = True
 
     threading.Thread(target=follow, daemon=True).start()
     sender.send(_run_here(point, stop))
@@ -271,7 +271,7 @@ class _PruneWatcher(Watcher):
     def due(self) -> bool:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _SECONDS_BETWEEN_LOOKS
-            self._stop.asked |= has(self._folder, PRUNED)
+            self._stop.requested |= has(self._folder, PRUNED)
         return False
 
     def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:

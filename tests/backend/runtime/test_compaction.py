@@ -97,7 +97,7 @@ def test_watch_is_called_with_the_full_batch(compiled: Compiled) -> None:
     spread_out(module)
     (loop,) = halting_loops(module)
     sizes: list[int] = []
-    loop.watch = lambda tally: sizes.append(len(tally.state))
+    loop.watch = lambda halting: sizes.append(len(halting.state))
     module(TOKENS)
     assert set(sizes) == {5}
 

@@ -33,9 +33,9 @@ def test_a_halting_block_without_probabilities_of_halting_cannot_be_supervised(
     advance = loop.block.advance
 
     def without_probabilities(*inputs: Any) -> HaltingState:  # Any: as of `advance`
-        tally = advance(*inputs)
+        halting = advance(*inputs)
         return HaltingState(
-            **{part.name: getattr(tally, part.name) for part in fields(HaltingState)} | {"remaining": None}
+            **{part.name: getattr(halting, part.name) for part in fields(HaltingState)} | {"remaining": None}
         )
 
     monkeypatch.setattr(loop.block, "advance", without_probabilities)
@@ -51,7 +51,7 @@ def test_a_halting_loop_stops_when_all_samples_have_halted(compiled: Compiled) -
     output = loop.block.get_submodule("output")
     torch.nn.init.zeros_(output.get_parameter("weight"))
     torch.nn.init.constant_(output.get_parameter("bias"), -0.5)  # probability 0.38: the second step halts
-    tallies: list[HaltingState] = []
-    loop.watch = tallies.append
+    halting_states: list[HaltingState] = []
+    loop.watch = halting_states.append
     module(torch.tensor([[2, 9], [1, 9]]))
-    assert [tally.accepted.tolist() for tally in tallies] == [[True, True], [False, False]]
+    assert [halting.accepted.tolist() for halting in halting_states] == [[True, True], [False, False]]

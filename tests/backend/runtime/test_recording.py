@@ -53,6 +53,17 @@ def of_kind(moments: list[Moment], kind: str) -> list[Moment]:
     return [moment for moment in moments if moment.kind == kind]
 
 
+def test_a_stack_with_an_index_has_the_weights_and_the_records_of_a_stack(compiled: Compiled) -> None:
+    module, numbered = compiled(LAYERS), compiled(LAYERS.replace("stack 2", "stack 2 as i"))
+    numbered.load_state_dict(module.state_dict())
+    (moments, logits), (own, own_logits) = record(module), record(numbered)
+    close(own_logits, logits)
+    weights, expected = of_kind(own, "attention"), of_kind(moments, "attention")
+    assert len(weights) == len(expected) == 6
+    for moment, other in zip(weights, expected, strict=True):
+        close(moment.values, other.values)
+
+
 def test_attention_that_is_written_with_maps_is_recorded(compiled: Compiled) -> None:
     text = "model m(x: tokens[n]) -> logits[n, classes] { h = embed[8](x) repeat 2 { h <- norm(h + BODY) } return h }"
     text = text.replace("return h", "return linear[classes](h)")

@@ -38,7 +38,7 @@ class Trained:
     def __call__(self, plan: Plan, folder: Path, *, watcher: Any, stop: Any, **_: object) -> None:
         self.batches.append(plan.train.statics["batch"])
         for step in count(1):
-            if stop.asked:
+            if stop.requested:
                 return
             watcher.step(step, 100, 1.0, 1.0, 8.0, None)
 

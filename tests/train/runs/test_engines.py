@@ -137,7 +137,7 @@ def test_a_point_of_two_devices_stops_with_a_checkpoint(program: Path, points: t
 
     def ask() -> None:
         wait_for(point.folder / "metrics.jsonl")
-        stop.asked = True
+        stop.requested = True
 
     actor = threading.Thread(target=ask)
     actor.start()
@@ -169,8 +169,8 @@ def test_a_job_that_is_queued_again_runs_its_unfinished_points_only(
     def run(point: Point, stop: Stop) -> PointResult:
         begun.append(point.name)
         if len(begun) == 2:
-            stop.asked, stop.number = True, signal.SIGTERM
-        return PointResult(point, 1.0, stopped=stop.asked)
+            stop.requested, stop.number = True, signal.SIGTERM
+        return PointResult(point, 1.0, stopped=stop.requested)
 
     monkeypatch.setattr(engines, "run_point", run)
     job = engines._Job.of(points)

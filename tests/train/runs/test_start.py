@@ -127,7 +127,7 @@ class StopsAt(Watcher):
         self.stop, self.number = stop, number
 
     def step(self, step: int, total: int, loss: float, rate: float, tokens: float, depth: float | None) -> None:
-        self.stop.asked = step >= self.number
+        self.stop.requested = step >= self.number
 
 
 @pytest.mark.parametrize("recipe", ["second", "slow"])

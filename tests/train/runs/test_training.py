@@ -223,7 +223,7 @@ def test_a_run_that_is_stopped_during_its_final_evaluation_repeats_only_that(
     restore = trainer.Trainer.restore_best
 
     def asking(run: trainer.Trainer) -> int | None:
-        stop.asked = True
+        stop.requested = True
         return restore(run)
 
     with monkeypatch.context() as patched:
