@@ -20,7 +20,7 @@ from archlang.syntax.tree import Definition
 from tests.shipped_models import drawn_fields
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "archlang" / "llms.txt", *sorted((ROOT / "docs").glob("*.md"))]
 # Lines that a test must not run: they change the environment, run the tests, or set an editor up. `.ci/run` runs those
 # of the README.
 ELSEWHERE = re.compile(
