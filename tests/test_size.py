@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_416, 4_400, 16),
     "reports": (3_702, 3_700, 6),
     "cli": (3_605, 3_500, 154),
-    "": (22_329, 16_500, 5_829),
+    "": (22_401, 16_500, 5_901),
 }
-TOTAL = 70_743  # the aim is 61,000, and the room of the parts
-TESTS = 62_739  # the aim is 55,000, and 5,600 for the tests of the features since then
+TOTAL = 70_815  # the aim is 61,000, and the room of the parts
+TESTS = 62_889  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
