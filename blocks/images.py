@@ -68,5 +68,5 @@ class ImagePatches(Weightless):
         self, x: Float[Tensor, "b n d"], *, mask_n: MaskN = None
     ) -> tuple[Float[Tensor, "b _m _w"], Bool[Tensor, "b _m"] | None]:
         k, rows = self.k, _rows(real_only(x, mask_n), self.columns, self.k)
-        squares = rows.unflatten(3, (self.columns // k, k)).permute(0, 1, 3, 5, 2, 4)
+        squares = rows.reshape(*rows.shape[:3], self.columns // k, k, x.shape[2]).permute(0, 1, 3, 5, 2, 4)
         return _first(squares.flatten(3).flatten(1, 2), x.shape[1], k, mask_n)
