@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.kernels.elementwise import exp, tanh
+from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, exp, sigmoid, softplus, tanh
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.block import MaskN, Weightless
 
@@ -48,29 +48,37 @@ class Silu(Elementwise):
 class Tanh(Elementwise):
     """tanh(x)"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return tanh(x)
+    derivative_reads = "result"
+
+    def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
+        return tanh(x, reuse)
 
 
 class Sigmoid(Elementwise):
     """1 / (1 + exp(-x))"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return torch.sigmoid(x)
+    derivative_reads = "result"
+
+    def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
+        return sigmoid(x, reuse)
 
 
 class Softplus(Elementwise):
     """ln(1 + exp(x))"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return F.softplus(x)
+    derivative_reads = "arguments"
+
+    def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
+        return softplus(x, reuse)
 
 
 class Exp(Elementwise):
     """exp(x)"""
 
-    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
-        return exp(x)
+    derivative_reads = "result"
+
+    def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
+        return exp(x, reuse)
 
 
 class Abs(Elementwise):

@@ -131,7 +131,8 @@ def softmax_with_sinks(
     """Returns exp(x_ij) / (exp(sink) + Σ_l exp(x_il)) over the allowed entries."""
     # A sink is a further key, whose weight is dropped.
     x = torch.cat((x, sinks[..., None, None].to(x.dtype).expand(*x.shape[:3], 1)), -1)
-    return masked_softmax(x, None if allowed is None else F.pad(allowed, (0, 1), value=True))[..., :-1]
+    read = None if allowed is None else F.pad(allowed, (0, 1), value=True)
+    return masked_softmax(x, read, reuse=(True, True))[..., :-1]
 
 
 def is_faster_plainly(query: Float[Tensor, "b h n c"], m: int) -> bool:

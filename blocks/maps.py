@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
-from archlang.backend.kernels.elementwise import tanh
+from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, added, linear, scaled, tanh
 from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
@@ -49,10 +49,21 @@ def allowed_keys(
     return visible(x.shape[2], x.shape[3], causal, mask_m, x.device, first_row, window)
 
 
-def only(x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int) -> Float[Tensor, "b h n m"]:
+def lower(x: Float[Tensor, "b h n m"], diagonal: int, reuse: Reuse) -> Float[Tensor, "b h n m"]:
+    """Returns x with 0 after a diagonal."""
+
+    def compute(x: Tensor, out: Tensor | None) -> Tensor:
+        return torch.tril(x, diagonal, out=out)
+
+    return linear(x, compute, compute, reuse=reuse)
+
+
+def only(
+    x: Float[Tensor, "b h n m"], causal: bool, mask_m: MaskM, first_row: int, reuse: Reuse = NO_REUSE
+) -> Float[Tensor, "b h n m"]:
     """Returns x with 0 at all other entries than the allowed ones."""
     if hides_keys(causal, x.shape[3], first_row):
-        x = x.tril(first_row)
+        x = lower(x, first_row, reuse)
     return x if mask_m is None else x.masked_fill(~mask_m[:, None, None], 0.0)
 
 
@@ -61,6 +72,7 @@ class Scores(Weightless):
 
     With `scale`, that is the factor; with `softcap`, softcap tanh(y_ij / softcap)."""
 
+    derivative_reads = "arguments"
     heads: int
     scale: float
     softcap: float
@@ -83,7 +95,8 @@ class Scores(Weightless):
         else:
             products = of_groups(query, key.transpose(-1, -2))
         if self.softcap:
-            products = self.softcap * tanh(products / self.softcap)
+            inner = scaled(products, 1 / self.softcap, reuse=(True, True))
+            products = self.softcap * tanh(inner, reuse=(False, True))
         return heads_last(products)
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
@@ -103,6 +116,8 @@ def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]
 
 class OuterSum(Weightless):
     """y_ij = a_i + b_j"""
+
+    derivative_reads = "nothing"
 
     def forward(
         self, a: Float[Tensor, "b n h"], b: Float[Tensor, "b m h"], *, first_row: int = 0, **_: Mask
@@ -142,12 +157,19 @@ class KeySoftmax(Weightless):
 class SoftmaxKeys(KeySoftmax):
     """y_ij = exp(x_ij) / Σ_l exp(x_il), over real columns, over l ≤ i if `causal`, and over |i - l| < `window`"""
 
+    derivative_reads = "result"
     lower_if = "causal"
     causal: bool
     window: int
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
+        self,
+        x: Float[Tensor, "b n m h"],
+        *,
+        first_row: int = 0,
+        reuse: Reuse = NO_REUSE,
+        mask_m: MaskM = None,
+        **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         x = heads_first(x)
         n, m = x.shape[2:]
@@ -156,13 +178,15 @@ class SoftmaxKeys(KeySoftmax):
             and hides_keys(self.causal, m, first_row)
             and not hides_far_keys(self.window, n, m, first_row)
         ):
-            return heads_last(causal_softmax(x, first_row))
-        return heads_last(masked_softmax(x, allowed_keys(x, self.causal, mask_m, first_row, self.window)))
+            return heads_last(causal_softmax(x, first_row, reuse))
+        allowed = allowed_keys(x, self.causal, mask_m, first_row, self.window)
+        return heads_last(masked_softmax(x, allowed, reuse=reuse))
 
 
 class SinkSoftmaxKeys(Weightless):
     """y_ij = exp(x_ij) / (exp(sink) + Σ_l exp(x_il)), over the columns of `SoftmaxKeys`"""
 
+    derivative_reads = "result"
     lower_if = "causal"
     causal: bool
     window: int
@@ -183,6 +207,7 @@ class SinkSoftmaxKeys(Weightless):
 class MaskedSoftmaxKeys(KeySoftmax):
     """y_ij = g_ij exp(x_ij) / Σ_l g_il exp(x_il),    g_ij = 1 where keep_ij > 0, else 0"""
 
+    derivative_reads = "result"
     lower_if = "causal"
     causal: bool
 
@@ -195,12 +220,13 @@ class MaskedSoftmaxKeys(KeySoftmax):
         keep: Float[Tensor, "b n m k"],
         *,
         first_row: int = 0,
+        reuse: Reuse = NO_REUSE,
         mask_m: MaskM = None,
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         x, kept = heads_first(x), heads_first(keep) > 0
         allowed = allowed_keys(x, self.causal, mask_m, first_row)
-        return heads_last(masked_softmax(x, kept if allowed is None else kept & allowed))
+        return heads_last(masked_softmax(x, kept if allowed is None else kept & allowed, reuse=reuse))
 
 
 class SoftmaxQueries(Weightless):
@@ -215,6 +241,7 @@ class Weigh(Weightless):
     """y_i = concat_h(Σ_j a_ij^h v_j^g), over real positions, and over j ≤ i if `causal`; `times` adjacent heads share
     the values of one"""
 
+    derivative_reads = "arguments"
     fuses = (Scores, SoftmaxKeys)
     flexes = (Scores, KeySoftmax)
 
@@ -269,7 +296,8 @@ class Weigh(Weightless):
 
         def plainly() -> Tensor:
             x = scores(q, k)
-            a = softmax(x if bias is None else x + bias, first_row=first_row, mask_m=mask_m)
+            x = x if bias is None else added(x, bias, reuse=(True, False))
+            a = softmax(x, first_row=first_row, mask_m=mask_m, reuse=(True, True))
             return self.forward(a, v, first_row=first_row, is_lower=softmax.causal, mask_m=mask_m)
 
         # On a CPU, torch's only kernel with a derivative of the bias holds the map, and searches it for -inf. Without
@@ -291,13 +319,13 @@ class Weigh(Weightless):
         if is_whole:
             return join_heads(attend(is_causal=causal))
         allowed = visible(n, m, causal, mask_m, q.device, first_row, softmax.window)
-        added = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.h, -1, -1)
+        addend = None if bias is None else heads_first(bias).to(query.dtype).expand(-1, self.h, -1, -1)
         if allowed is None:
-            return join_heads(attend(added))
+            return join_heads(attend(addend))
         # Some kernels return NaN for a query without keys: none is hidden from it, and its result is zero.
         keyless = ~allowed.any(-1, keepdim=True)
         read = allowed | keyless
-        heads = attend(read if added is None else added.masked_fill(~read, -torch.inf))
+        heads = attend(read if addend is None else addend.masked_fill(~read, -torch.inf))
         # The kernel adds the mask: what is not finite reaches queries from which it is hidden.
         if not heads.is_cuda and not holds(heads.detach().isfinite()):
             return plainly()
@@ -333,10 +361,13 @@ class Weigh(Weightless):
 class LowerTriangle(Weightless):
     """y_ij = x_ij if j ≤ i + diagonal, else 0"""
 
+    derivative_reads = "nothing"
     diagonal: int
 
-    def forward(self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, **_: Mask) -> Float[Tensor, "b n m h"]:
-        return heads_last(heads_first(x).tril(first_row + self.diagonal))
+    def forward(
+        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, reuse: Reuse = NO_REUSE, **_: Mask
+    ) -> Float[Tensor, "b n m h"]:
+        return heads_last(lower(heads_first(x), first_row + self.diagonal, reuse))
 
     def at_pair(self, pair: Pair, x: Tensor, **_: Mask) -> Tensor:
         return torch.where(pair.key <= pair.query + self.diagonal, x, 0.0)
@@ -384,18 +415,35 @@ class CumulativeSumKeys(Weightless):
     """y_ij = Σ_{l ≤ j} x_il over real columns, or over l ≥ j if `backward`, without l = j if `exclusive`, with l ≤ i if
     `causal`"""
 
+    derivative_reads = "nothing"
     backward: bool
     exclusive: bool
     causal: bool
 
     def forward(
-        self, x: Float[Tensor, "b n m h"], *, first_row: int = 0, mask_m: MaskM = None, **_: Mask
+        self,
+        x: Float[Tensor, "b n m h"],
+        *,
+        first_row: int = 0,
+        reuse: Reuse = NO_REUSE,
+        mask_m: MaskM = None,
+        **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
-        x = only(heads_first(x), self.causal, mask_m, first_row)
+        x = only(heads_first(x), self.causal, mask_m, first_row, reuse)
         if self.exclusive:
             # Shifted, not y - x, which is inexact where x is large.
             x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]
-        return heads_last(x.flip(-1).cumsum(-1).flip(-1) if self.backward else x.cumsum(-1))
+        if self.backward:
+            return heads_last(linear(x, _sums_back, _sums, reuse=(False, reuse[1])))
+        return heads_last(linear(x, _sums, _sums_back, reuse=(False, reuse[1])))
+
+
+def _sums(x: Tensor, out: Tensor | None) -> Tensor:
+    return torch.cumsum(x, -1, out=out)
+
+
+def _sums_back(x: Tensor, out: Tensor | None) -> Tensor:
+    return x.flip(-1).cumsum(-1).flip(-1)
 
 
 class ConvolveMap(nn.Module):
@@ -501,6 +549,8 @@ class Interpolate(Weightless):
 
     Golovneva, Wang, Weston, Sukhbaatar, "Contextual position encoding", 2024, section 4."""
 
+    derivative_reads = "arguments"
+
     def forward(
         self,
         t: Float[Tensor, "b n k h"],
@@ -519,7 +569,7 @@ class Interpolate(Weightless):
             t = t.masked_fill(~mask_k[:, None, None], 0.0)
             place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
         if not t.shape[3]:
-            return heads_last((p * 0.0).expand(-1, t.shape[1], -1, -1))
+            return heads_last((p * 0.0).expand(-1, t.shape[1], -1, -1).clone())
         known = place.detach().nan_to_num()  # the result is NaN at a place that is NaN
         index = known.long()
         part = place - index

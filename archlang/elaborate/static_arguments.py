@@ -103,6 +103,15 @@ def settle(
     return statics
 
 
+def evaluator_of(file: ResolvedFile, report: Report) -> Evaluator:
+    """An evaluator of expressions that stand outside of blocks, and read the names of a file alone."""
+
+    def configure(call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
+        return configured(target, call.statics, evaluator_of(file, report), report)
+
+    return Evaluator(lambda name: None, frozenset, file, report, configure)
+
+
 def configured(
     target: Declaration | BlockValue, statics: Sequence[tree.StaticArgument], evaluator: Evaluator, report: Report
 ) -> BlockValue:

@@ -7,7 +7,7 @@ from functools import cached_property
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.elaborate.static_arguments import evaluated, evaluator_of, parameter_kind, static_value
 from archlang.errors import ProgramError, Report, ignore
 from archlang.errors.effort import Memo, is_check
 from archlang.errors.log import DiagnosticLog
@@ -16,6 +16,7 @@ from archlang.graph import operations
 from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
+from archlang.plan.overrides import parse_overrides
 from archlang.plan.statics import model_sizes
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
@@ -135,9 +136,9 @@ def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, 
     for parameter in model.item.signature.statics:
         value = statics.get(parameter.name)
         if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
-            block = resolved.find(value.text)
-            if block is not None:
-                bound[parameter.name] = Bound(BlockValue(block), None)
+            expression = parse_overrides({parameter.name: value.text})[parameter.name].value
+            block = static_value(parameter, expression, evaluator_of(resolved, report), resolved, report)
+            bound[parameter.name] = Bound(block, None)
     graph, _, _ = elaborate(model, bound, model_sizes(sizes), model.span, report)
     report.stop_at_errors()
     if graph is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from archlang.elaborate.static_arguments import configured, plain, static_value
+from archlang.elaborate.static_arguments import evaluator_of, plain, static_value
 from archlang.errors import Diagnostic, Report, Span, ignore
 from archlang.graph.operations import LOSSES
 from archlang.plan import mistakes
@@ -12,7 +12,7 @@ from archlang.resolve import library
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import Declaration, ResolvedFile, prelude
-from archlang.resolve.values import BlockValue, Value
+from archlang.resolve.values import Value
 from archlang.syntax import tree
 from archlang.syntax.tree import AtTest, Choice, Claim, CostBounds, Recipe, Search, StaticArgument, Variation, Vary
 from archlang.types.statics import StaticValue
@@ -102,11 +102,7 @@ class ResolvedRecipe:
 
     def evaluator(self) -> Evaluator:
         """An evaluator of expressions that stand in the recipe."""
-
-        def configure(call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
-            return configured(target, call.statics, self.evaluator(), self.report)
-
-        return Evaluator(lambda name: None, frozenset, self.file, self.report, configure)
+        return evaluator_of(self.file, self.report)
 
     def value(self, parameter: tree.StaticParameter, expression: tree.Expression) -> Value:
         """The value of an expression that the recipe gives to one of its `parameters`."""

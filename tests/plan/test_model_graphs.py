@@ -10,6 +10,7 @@ from archlang.graph.graph import Graph
 from archlang.plan.model_graphs import ModelGraphs, model_graph
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.resolve.resolve import load_file
+from archlang.types.statics import Symbol
 
 MODEL = """
 block twice[rate: float = 0.1](h: seq[n, d]) -> seq[n, d] {
@@ -53,6 +54,17 @@ def test_recipes_with_equal_statics_share_a_graph(tmp_path: Path) -> None:
 def test_blocks_with_other_statics_have_other_graphs(tmp_path: Path) -> None:
     first, second = graphs(tmp_path, "m[layer = twice[0.1]]", "m[layer = twice[0.2]]")
     assert first != second
+
+
+def test_a_model_without_a_recipe_takes_a_block_with_statics(tmp_path: Path) -> None:
+    (of_recipe,) = graphs(tmp_path, "m[layer = twice[0.5]]")
+    sizes = {"vocab": 21, "classes": 8}
+    file = load_file(tmp_path / "m.arch")
+    assert str(model_graph(file, "m", {"layer": Symbol("twice[0.5]"), **sizes})) == str(of_recipe)
+    for text, code in {"twce[0.5]": "E0202", "twice[0.5": "E0103", "3": "E0304"}.items():
+        with pytest.raises(ProgramError) as error:
+            model_graph(file, "m", {"layer": Symbol(text), **sizes})
+        assert [diagnostic.code for diagnostic in error.value.diagnostics] == [code]
 
 
 def test_blocks_with_equal_statics_share_a_graph(tmp_path: Path) -> None:

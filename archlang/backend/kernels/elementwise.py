@@ -1,71 +1,199 @@
-"""Elementwise functions of many numbers on a CPU that are faster than torch's, which calls MKL.
+"""Functions of many numbers that take less time than torch's on a CPU, and that may overwrite memory.
 
 MKL's `exp` takes 10 to 50 times as long where results underflow, as those of sums of logarithms do; `exp2` does not.
-oneDNN's `tanh` takes a third of the time of MKL's."""
+oneDNN's `tanh` takes a third of the time of MKL's. Where the compiler knows that nothing else reads an argument, or the
+gradient of a result, a function writes its result there: maps are larger than a processor's cache."""
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from archlang.backend.runtime.stacking import is_large_on_cpu
+from archlang.backend.runtime.stacking import is_large_on_cpu, is_plain
+
+Reuse = tuple[bool, bool]
+"""Whether a function may overwrite its argument, and in backward the gradient of its result."""
+NO_REUSE: Reuse = (False, False)
+# Takes an argument, and the memory of the result or None.
+_Compute = Callable[[Tensor, Tensor | None], Tensor]
+# Takes the gradient of a result, the result or the argument, and the memory of the gradient of the argument or None.
+_Derivative = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 # The numbers from which each form is faster.
 _LEAST_FOR_EXP = 1 << 10
 _LEAST_FOR_TANH = 1 << 14
 _HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch's own
+_KEEPS: ContextVar[bool] = ContextVar("keeps_arguments", default=False)
 
 
-def exp(x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+@contextmanager
+def keeping_arguments() -> Iterator[None]:
+    """Inside, functions overwrite nothing: something observes their arguments."""
+    token = _KEEPS.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS.reset(token)
+
+
+def permitted(x: Tensor, reuse: Reuse) -> Reuse:
+    """Returns which memory may be overwritten: none outside of plain calls on a CPU, and under autocast, where results
+    have other types than arguments."""
+    if reuse == NO_REUSE or x.device.type != "cpu" or not is_plain() or _KEEPS.get():
+        return NO_REUSE
+    return NO_REUSE if torch.is_autocast_enabled("cpu") else reuse
+
+
+def linear(x: Tensor, compute: _Compute, transposed: _Compute, reuse: Reuse = NO_REUSE) -> Tensor:
+    """Returns a linear function of a tensor, whose derivative is `transposed`."""
+    if not is_plain():
+        return compute(x, None)
+    reuse = permitted(x, reuse)
+    if not x.requires_grad:
+        return compute(x, x if reuse[0] else None)
+    y: Tensor = _Linear.apply(x, compute, transposed, reuse)  # type: ignore[no-untyped-call]  # torch's own
+    return y
+
+
+def nonlinear(
+    x: Tensor, compute: _Compute, derivative: _Derivative, reuse: Reuse = NO_REUSE, of_argument: bool = False
+) -> Tensor:
+    """Returns a function of a tensor with its derivative, which takes the argument instead of the result with
+    `of_argument`. Call it only where Python runs the call."""
+    reuse = permitted(x, reuse)
+    if not x.requires_grad:
+        return compute(x, x if reuse[0] else None)
+    y: Tensor = _Nonlinear.apply(x, compute, derivative, reuse, of_argument)  # type: ignore[no-untyped-call]  # torch's own
+    return y
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, compute: _Compute, transposed: _Compute, reuse: Reuse) -> Tensor:  # Any: torch's
+        ctx.functions, ctx.reuse = (transposed, compute), (reuse[1], False)
+        # With `data`, autograd records no change of a view, whose derivative would copy it.
+        return compute(x, x.data if reuse[0] else None)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
+        # If it is differentiated again, autograd keeps the gradient.
+        reuse = NO_REUSE if torch.is_grad_enabled() else ctx.reuse
+        transposed, compute = ctx.functions
+        return linear(gradient, transposed, compute, reuse), None, None, None
+
+
+class _Nonlinear(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, compute: _Compute, derivative: _Derivative, reuse: Reuse, of_argument: bool
+    ) -> Tensor:  # Any: as above
+        y = compute(x, x.data if reuse[0] else None)
+        ctx.save_for_backward(x if of_argument else y)
+        ctx.derivative, ctx.reuse = derivative, reuse[1]
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
+        (value,) = ctx.saved_tensors
+        out = gradient if ctx.reuse and not torch.is_grad_enabled() else None
+        return ctx.derivative(gradient, value, out), None, None, None, None
+
+
+class _Added(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # Any: as above
+        return x.data.add_(y)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:  # Any: as above
+        return gradient, gradient
+
+
+def added(x: Float[Tensor, "*b"], y: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
+    """Returns x + y of equal shapes."""
+    if not permitted(x, reuse)[0]:
+        return x + y
+    if not (x.requires_grad or y.requires_grad):
+        return x.add_(y)
+    result: Tensor = _Added.apply(x, y)  # type: ignore[no-untyped-call]  # torch's own
+    return result
+
+
+def scaled(x: Float[Tensor, "*b"], factor: float, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
+    """Returns factor x."""
+
+    def compute(x: Tensor, out: Tensor | None) -> Tensor:
+        return torch.mul(x, factor, out=out)
+
+    return linear(x, compute, compute, reuse)
+
+
+def exp(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
     """Returns exp(x), to the rounding of x."""
     if x.dtype not in (torch.float32, torch.float64) or not is_large_on_cpu(x, x.numel(), _LEAST_FOR_EXP):
         return x.exp()
-    y: Tensor = _Exp.apply(x) if x.requires_grad else _exp(x)  # type: ignore[no-untyped-call]  # torch's own
-    return y
+    return nonlinear(x, _exp, _times, reuse)
 
 
-def tanh(x: Float[Tensor, "*b"]) -> Float[Tensor, "*b"]:
+def tanh(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
     """Returns tanh(x)."""
-    if x.dtype != torch.float32 or not is_large_on_cpu(x, x.numel(), _LEAST_FOR_TANH) or not _HAS_ONEDNN:
+    is_fast = x.dtype == torch.float32 and is_large_on_cpu(x, x.numel(), _LEAST_FOR_TANH) and _HAS_ONEDNN
+    if not is_fast and permitted(x, reuse) == NO_REUSE:
         return x.tanh()
-    y: Tensor = _Tanh.apply(x) if x.requires_grad else _tanh(x)  # type: ignore[no-untyped-call]  # torch's own
-    return y
+    return nonlinear(x, _fast_tanh if is_fast else _tanh, partial(_by, torch.ops.aten.tanh_backward), reuse)
 
 
-def _exp(x: Tensor) -> Tensor:
-    return (x * math.log2(math.e)).exp2_()
+def sigmoid(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
+    """Returns σ(x)."""
+    if permitted(x, reuse) == NO_REUSE:
+        return x.sigmoid()
+    return nonlinear(x, _sigmoid, partial(_by, torch.ops.aten.sigmoid_backward), reuse)
 
 
-def _tanh(x: Tensor) -> Tensor:
+def softplus(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
+    """Returns ln(1 + exp(x))."""
+    if not permitted(x, reuse)[1]:
+        return torch.nn.functional.softplus(x)
+    by_argument = partial(_by, torch.ops.aten.softplus_backward, more=(1.0, 20.0))
+    return nonlinear(x, _softplus, by_argument, (False, True), of_argument=True)
+
+
+def _exp(x: Tensor, out: Tensor | None) -> Tensor:
+    return torch.mul(x, math.log2(math.e), out=out).exp2_()
+
+
+def _tanh(x: Tensor, out: Tensor | None) -> Tensor:
+    return torch.tanh(x, out=out)
+
+
+def _fast_tanh(x: Tensor, out: Tensor | None) -> Tensor:
     # oneDNN computes numbers in the order of the axes. Those of a map have another order in memory.
     order = sorted(range(x.dim()), key=x.stride, reverse=True)
     y = x.permute(order).to_mkldnn().tanh_().to_dense()
     return y.permute([order.index(axis) for axis in range(x.dim())])
 
 
-class _Exp(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # Any: torch's context
-        y = _exp(x)
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # Any: as above
-        (y,) = ctx.saved_tensors
-        return gradient * y  # type: ignore[no-any-return]  # torch's own
+def _sigmoid(x: Tensor, out: Tensor | None) -> Tensor:
+    return torch.sigmoid(x, out=out)
 
 
-class _Tanh(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # Any: as above
-        y = _tanh(x)
-        ctx.save_for_backward(y)
-        return y
+def _softplus(x: Tensor, out: Tensor | None) -> Tensor:
+    return torch.nn.functional.softplus(x)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # Any: as above
-        (y,) = ctx.saved_tensors
-        return torch.ops.aten.tanh_backward(gradient, y)  # type: ignore[no-any-return]  # torch's own
+
+def _times(gradient: Tensor, y: Tensor, out: Tensor | None) -> Tensor:
+    return torch.mul(gradient, y, out=out)
+
+
+def _by(
+    operation: Any, gradient: Tensor, value: Tensor, out: Tensor | None, more: tuple[float, ...] = ()
+) -> Tensor:  # Any: an operation of torch, which has no type
+    if out is None:
+        return operation(gradient, value, *more)  # type: ignore[no-any-return]
+    return operation.grad_input(gradient, value, *more, grad_input=out)  # type: ignore[no-any-return]

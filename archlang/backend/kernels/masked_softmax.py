@@ -6,12 +6,13 @@ operations for the masks, a training step of attention spends as much time on ma
 On a CPU, torch computes rows that are shorter than the processor's vectors number by number, which takes up to ten
 times as long: such rows are padded."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, nonlinear
 from archlang.backend.runtime.stacking import is_transformed
 
 # The numbers of the widest vectors of processors, in 32 bits.
@@ -21,7 +22,9 @@ _SHORTEST = 4
 _FEWEST = 1024
 
 
-def masked_softmax(x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, axis: int = -1) -> Float[Tensor, "*b"]:
+def masked_softmax(
+    x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, axis: int = -1, reuse: Reuse = NO_REUSE
+) -> Float[Tensor, "*b"]:
     """Returns the softmax over the allowed entries of an axis; the others have weights 0.
 
     A line without allowed entries, such as a query without keys, has weights 0 and finite gradients.
@@ -32,31 +35,28 @@ def masked_softmax(x: Float[Tensor, "*b"], allowed: Bool[Tensor, "..."] | None, 
     # torch.compile and torch.export trace torch's own operations.
     if torch.compiler.is_compiling() or is_transformed():
         return _plainly(x, hidden, axis)
-    is_short = _has_short_rows(x, axis)
-    if hidden is None and not is_short:
+    if hidden is None and not _has_short_rows(x, axis):
         return x.softmax(axis)
-    weights: Tensor = (_MaskedSoftmax.apply if x.requires_grad else _softmax)(x, hidden, None, axis, is_short)
-    return weights
+    return _Softmax(hidden, None, axis, _has_short_rows(x, axis), x.dtype)(x, reuse)
 
 
-def causal_softmax(x: Float[Tensor, "*b n m"], first_row: int) -> Float[Tensor, "*b n m"]:
+def causal_softmax(x: Float[Tensor, "*b n m"], first_row: int, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b n m"]:
     """Returns the softmax of row i over the columns up to `first_row` + i; the others have weights 0."""
     n, m = x.shape[-2:]
     if torch.compiler.is_compiling() or is_transformed() or _has_short_rows(x, -1) or first_row < 0:
-        return masked_softmax(x, torch.ones(n, m, dtype=torch.bool, device=x.device).tril(first_row))
+        return masked_softmax(x, torch.ones(n, m, dtype=torch.bool, device=x.device).tril(first_row), -1, reuse)
     # Only the last columns have hidden entries.
     hidden = torch.ones(n, max(0, m - first_row), dtype=torch.bool, device=x.device).triu(1)
-    weights: Tensor = (_MaskedSoftmax.apply if x.requires_grad else _softmax)(x, hidden, first_row, -1, False)
-    return weights
+    return _Softmax(hidden, first_row, -1, False, x.dtype)(x, reuse)
 
 
 def _plainly(x: Tensor, hidden: Tensor | None, axis: int) -> Tensor:
-    return x.softmax(axis) if hidden is None else _softmax_of_filled(x, hidden, axis).masked_fill(hidden, 0.0)
+    return x.softmax(axis) if hidden is None else _filled(x, hidden).softmax(axis).masked_fill(hidden, 0.0)
 
 
-def _softmax_of_filled(x: Tensor, hidden: Tensor, axis: int) -> Tensor:
+def _filled(x: Tensor, hidden: Tensor) -> Tensor:
     # The least number, not -inf: a line without allowed entries would have NaN. `where` is faster than `masked_fill`.
-    return torch.where(hidden, torch.finfo(x.dtype).min, x).softmax(axis)
+    return torch.where(hidden, torch.finfo(x.dtype).min, x)
 
 
 def _softmax_of_short_rows(x: Tensor, hidden: Tensor | None) -> Tensor:
@@ -73,36 +73,47 @@ def _has_short_rows(x: Tensor, axis: int) -> bool:
     return _SHORTEST <= x.shape[-1] < _VECTOR and x.numel() >= _FEWEST
 
 
-def _softmax(x: Tensor, hidden: Tensor | None, first: int | None, axis: int, is_short: bool) -> Tensor:
-    """Returns the weights. `hidden` has the columns from `first` on if the first column of each row is allowed."""
-    if is_short:
-        weights = _softmax_of_short_rows(x, hidden)
-        return weights if hidden is None else weights.masked_fill_(hidden, 0.0)
-    assert hidden is not None
-    if first is None:
-        return _softmax_of_filled(x, hidden, axis).mul_(~hidden)
-    filled = x.clone()
-    filled[..., first:].masked_fill_(hidden, -torch.inf)
-    return filled.softmax(axis)
+@dataclass(frozen=True, eq=False)
+class _Softmax:
+    """The softmax with a mask, and its derivative. `hidden` has the columns from `first` on if the first column of each
+    row is allowed. `dtype` is that of the scores."""
 
+    hidden: Tensor | None
+    first: int | None
+    axis: int
+    is_short: bool
+    dtype: torch.dtype
 
-class _MaskedSoftmax(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, hidden: Tensor | None, first: int | None, axis: int, is_short: bool
-    ) -> Tensor:  # Any: torch's context
-        weights = _softmax(x, hidden, first, axis, is_short)
-        ctx.save_for_backward(weights)
-        ctx.axis, ctx.dtype, ctx.is_short = axis, x.dtype, is_short
-        return weights
+    def __call__(self, x: Tensor, reuse: Reuse) -> Tensor:
+        return nonlinear(x, self.weights, self.derivative, reuse)
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:  # Any: as above
-        (weights,) = ctx.saved_tensors
+    def weights(self, x: Tensor, out: Tensor | None) -> Tensor:
+        if self.is_short:
+            weights = _softmax_of_short_rows(x, self.hidden)
+            return weights if self.hidden is None else weights.masked_fill_(self.hidden, 0.0)
+        assert self.hidden is not None
+        if self.first is None:
+            return self._of(_filled(x, self.hidden)).mul_(~self.hidden)
+        filled = x.clone() if out is None else out
+        filled[..., self.first :].masked_fill_(self.hidden, -torch.inf)
+        return self._of(filled)
+
+    def _of(self, filled: Tensor) -> Tensor:
+        if filled.device.type != "cpu" or torch.is_autocast_enabled("cpu") or not self._by_rows(filled):
+            return filled.softmax(self.axis)
+        return torch._softmax(filled, self.axis, False, out=filled)
+
+    def _by_rows(self, x: Tensor) -> bool:
+        """Whether torch computes one row after the other, so that a result may lie where its argument was."""
+        return self.axis in (-1, x.dim() - 1) and x.is_contiguous()
+
+    def derivative(self, gradient: Tensor, weights: Tensor, out: Tensor | None) -> Tensor:
         # Autograd can differentiate these operations again.
-        if ctx.is_short:
+        if self.is_short:
             product = gradient * weights
-            return product - weights * product.sum(-1, keepdim=True), None, None, None, None
+            return product - weights * product.sum(-1, keepdim=True)
         # Under autocast on a GPU, weights are wider than x.
-        derivative = torch.ops.aten._softmax_backward_data(gradient, weights, ctx.axis, weights.dtype)
-        return derivative.to(ctx.dtype), None, None, None, None
+        if out is None or not self._by_rows(out):
+            return torch.ops.aten._softmax_backward_data(gradient, weights, self.axis, weights.dtype).to(self.dtype)  # type: ignore[no-any-return]
+        into = torch.ops.aten._softmax_backward_data.out
+        return into(gradient, weights, self.axis, weights.dtype, grad_input=out)  # type: ignore[no-any-return]

@@ -8,6 +8,10 @@ A group is a set of maps that nothing reads besides blocks that compute by rows 
 blocks and arithmetic, with the results of these that are no maps. The body of a group takes the rows of some values,
 and all positions of others; a value may be among both.
 
+A block whose `forward` takes `reuse` may overwrite a map that nothing reads afterwards, no block and no derivative, and
+the gradient of its result. Blocks say what their derivative reads by `derivative_reads`: "arguments", "result" or
+"nothing"; their results and the gradients of their arguments then have memory of their own.
+
 On a GPU, `flex_attention` computes large maps without holding them, if one softmax over keys is weighed, and all blocks
 before it say by `at_pair` what a number of their map is at a `Pair`, or compute each number by itself (`acts_as`)."""
 
@@ -21,6 +25,7 @@ import torch
 from torch import fx, nn
 
 from archlang.backend.decode.block_cache import row_arguments
+from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, added, scaled
 from archlang.backend.runtime.row_blocks import AxisSlice, Pairs, RowBlocks
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
@@ -28,12 +33,13 @@ from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all, manner_of
 
 _RANDOM = {"random", "batch"}
+_OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg)
 
 
 @dataclass(frozen=True, eq=False)
 class _Member:
     """A value that can be computed by rows: its arguments of which it needs only its own rows, the class of its block
-    if that takes `first_row`, and whether it computes each number by itself."""
+    if that takes `first_row`, whether it computes each number by itself, and the class of any block."""
 
     node: fx.Node
     origin: Node
@@ -41,10 +47,16 @@ class _Member:
     block: type[nn.Module] | None = None
     instance: Instance | None = None
     is_elementwise: bool = False
+    kind: type[nn.Module] | None = None
 
     @property
     def is_map(self) -> bool:
         return self.origin.type.name == "map"
+
+    @property
+    def derivative_reads(self) -> str:
+        """What a derivative reads, "arguments", "result" or "nothing"; "" if it is unknown."""
+        return "arguments" if self.node.target in _OPERATORS else getattr(self.kind, "derivative_reads", "")
 
 
 @dataclass(eq=False)
@@ -94,12 +106,13 @@ def _member(
     if _RANDOM & {*instance.caveats} or instance.grows or not node.args:
         return None
     if set(instance.reads) == {"pointwise"} and not instance.lengths:
-        acts_as = getattr(classes.get(instance.path), "acts_as", "")
-        member = _Member(node, origin, everything, None, instance, acts_as in ("elementwise", "positive"))
+        kind = classes.get(instance.path)
+        acts_as = getattr(kind, "acts_as", "")
+        member = _Member(node, origin, everything, None, instance, acts_as in ("elementwise", "positive"), kind)
         return member if member.is_map else None
     block = classes.get(instance.path, nn.Module)
     rows = row_arguments(instance, block)
-    return _Member(node, origin, rows, block, instance) if rows else None
+    return _Member(node, origin, rows, block, instance, kind=block) if rows else None
 
 
 def _is_lower(member: _Member, lower: Collection[fx.Node]) -> bool:
@@ -108,6 +121,10 @@ def _is_lower(member: _Member, lower: Collection[fx.Node]) -> bool:
     if member.origin.operation is Arithmetic.MULTIPLY:
         return any(factor in lower for factor in member.node.args)
     return member.instance is not None and bool(member.instance.statics.get(getattr(member.block, "lower_if", "")))
+
+
+def _takes(block: type[nn.Module], keyword: str) -> bool:
+    return keyword in inspect.signature(block.forward).parameters
 
 
 # Groups
@@ -256,6 +273,7 @@ class _GroupBody:
         self.is_biased = False
         self.chain: tuple[str, ...] = ()
         self._taken: dict[tuple[fx.Node, AxisSlice], fx.Node] = {}
+        self._kinds_taken: dict[fx.Node, Type | None] = {}
         self._limited = self._limited_lengths()
 
     def write(self, nodes: Sequence[fx.Node]) -> None:
@@ -268,10 +286,57 @@ class _GroupBody:
             keywords = {name: self._mask(member, name, value) for name, value in node.kwargs.items()}
             if member.block is not None:
                 keywords["first_row"] = self._first_row
-                if node.args[0] in lower and "is_lower" in inspect.signature(member.block.forward).parameters:
+                if node.args[0] in lower and _takes(member.block, "is_lower"):
                     keywords["is_lower"] = True
-            self.copies[node] = self.graph.create_node(node.op, node.target, arguments, keywords, node.name)
+            target: Any = node.target  # Any: of torch.fx
+            reuse = self._owns(node, 0), self._owns_gradient(node)
+            if member.kind is not None and reuse != NO_REUSE and _takes(member.kind, "reuse"):
+                keywords["reuse"] = reuse
+            elif target in _OPERATORS and reuse != NO_REUSE:
+                target, arguments, keywords = self._overwriting(node, arguments, reuse)
+            self.copies[node] = self.graph.create_node(node.op, target, arguments, keywords, node.name)
         self.graph.output(tuple(self.copies[node] for node in self._group.results))
+
+    # Memory
+
+    def _owns(self, node: fx.Node, index: int) -> bool:
+        """Whether an argument is a map that nothing reads after a value is computed, neither another nor its own
+        derivative."""
+        argument = node.args[index]
+        if not isinstance(argument, fx.Node) or argument not in self._group.maps:
+            return False
+        is_read_once = len(argument.users) == 1 and node.args.count(argument) == 1
+        return is_read_once and self._members[argument].derivative_reads in ("arguments", "nothing")
+
+    def _owns_gradient(self, node: fx.Node) -> bool:
+        """Whether the only derivative that gives a value its gradient does not give it to another value, too."""
+        user, *others = node.users
+        if node not in self._group.maps or others or user.args.count(node) != 1:
+            return False
+        if user.target in (operator.add, operator.sub):
+            return any(isinstance(each, int | float) for each in user.args) and self._owns_gradient(user)
+        return bool(self._members[user].derivative_reads)
+
+    def _overwriting(
+        self, node: fx.Node, arguments: tuple[Any, ...], reuse: Reuse
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:  # Any: as below
+        """Returns the target, the arguments and the keywords of arithmetic that overwrites maps; what it has if it does
+        not."""
+        maps = [index for index, each in enumerate(node.args) if isinstance(each, fx.Node)]
+        if node.target is operator.add and len(maps) == 2 and self._kind(node.args[0]) == self._kind(node.args[1]):
+            for own, other in ((0, 1), (1, 0)):
+                # A vector of each sample has axes of rows and columns.
+                is_map = getattr(node.args[other], "target", None) is not torch.unsqueeze
+                if is_map and self._owns(node, own):
+                    return added, (arguments[own], arguments[other]), {"reuse": (True, False)}
+        if len(maps) == 1 and node.target in (operator.mul, operator.truediv, operator.neg):
+            (own,) = maps
+            factor = -1.0 if node.target is operator.neg else arguments[1 - own]
+            is_quotient = node.target is operator.truediv
+            if factor and not (is_quotient and own):
+                reuse = self._owns(node, own), reuse[1]
+                return scaled, (arguments[own], 1 / factor if is_quotient else factor), {"reuse": reuse}
+        return node.target, arguments, {}
 
     def modules(self, caveat: str = "") -> tuple[str, ...]:
         """Returns the modules that the body calls, in the module that runs it; with a caveat, those that have it."""
@@ -325,7 +390,8 @@ class _GroupBody:
     def _take(self, value: fx.Node, part: AxisSlice) -> fx.Node:
         if (value, part) not in self._taken:
             name = f"{value.name}_rows" if part.rows is not None else value.name
-            self._taken[value, part] = self.graph.create_node("placeholder", name, (), {}, name)
+            self._taken[value, part] = taken = self.graph.create_node("placeholder", name, (), {}, name)
+            self._kinds_taken[taken] = self._types.get(value.name)
             self.sources.append(value)
             self.slices.append(part)
         return self._taken[value, part]
@@ -500,7 +566,8 @@ class _GroupBody:
             if not of_block and (member.block is not None or not member.is_elementwise):
                 return None
             values = [copies.get(own, own) if isinstance(own, fx.Node) else own for own in copy.args]
-            for index, (own, kind) in enumerate(zip(copy.args, map(self._kind, node.args), strict=True)):
+            for index, own in enumerate(copy.args):
+                kind = self._kinds_taken.get(own) if isinstance(own, fx.Node) else None
                 if own in outside and (not of_block or (kind is not None and kind.name == "map")):
                     values[index] = graph.call_method("of", (pair, values[index]))
             operation, keywords = (copy.op, copy.target), {}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
+from archlang.backend.kernels.elementwise import keeping_arguments
 from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import resolve
 from archlang.backend.runtime.result_check import ResultCheck
@@ -172,7 +173,8 @@ class RowBlocks:
     def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
         """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
         if not is_plain() or self._takes_all_rows(owner):
-            return self.body(owner, seen, *values)
+            with keeping_arguments():
+                return self.body(owner, seen, *values)
         n, columns, entries = self._sizes(values)
         reach = self._reach(owner)
         body = self.body if self.fused is None or reach is None else self.fused

@@ -25,8 +25,10 @@ from archlang.export.plain.sources import (
 from archlang.export.plain.text import WIDTH, comments_of
 
 _RUNTIME = "archlang.backend.runtime"
-_PRODUCTS = QualifiedName(f"{_RUNTIME}.joined_linear", "Products")
-_NO_PRODUCTS = QualifiedName(f"{_RUNTIME}.joined_linear", "NO_PRODUCTS")
+_ELEMENTWISE = "archlang.backend.kernels.elementwise"
+# The types and the defaults of arguments that are removed.
+_REMOVED = (QualifiedName(f"{_RUNTIME}.joined_linear", "Products"), QualifiedName(_ELEMENTWISE, "Reuse"))
+_DEFAULTS = (QualifiedName(f"{_RUNTIME}.joined_linear", "NO_PRODUCTS"), QualifiedName(_ELEMENTWISE, "NO_REUSE"))
 
 
 def target_of(node: ast.AST | None) -> QualifiedName | Import | None:
@@ -64,13 +66,20 @@ _CALLS: Mapping[QualifiedName, Callable[[ast.Call], ast.expr]] = {
     QualifiedName(f"{_RUNTIME}.stacking", "is_transformed"): lambda _: ast.Constant(False),
     QualifiedName(f"{_RUNTIME}.stacking", "is_plain"): lambda _: ast.Constant(False),
     QualifiedName("archlang.backend.kernels.dropout", "is_drawn_here"): lambda _: ast.Constant(False),
+    QualifiedName(_ELEMENTWISE, "linear"): lambda call: ast.Call(call.args[1], [call.args[0], ast.Constant(None)], []),
+    QualifiedName(_ELEMENTWISE, "scaled"): lambda call: ast.BinOp(call.args[0], ast.Mult(), call.args[1]),
     QualifiedName(f"{_RUNTIME}.stacking", "is_large_on_cpu"): lambda _: ast.Constant(False),
 }
 _FUNCTIONAL = Import("torch.nn.functional", "", "F")
+_TORCH = Import("torch", "", "torch")
 _NAMES: Mapping[QualifiedName, tuple[Import, str]] = {
     QualifiedName("archlang.backend.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
     QualifiedName("archlang.backend.kernels.softmax_attention", "scaled_dot_product_attention"):
         (_FUNCTIONAL, "scaled_dot_product_attention"),
+    QualifiedName(_ELEMENTWISE, "exp"): (_TORCH, "exp"),
+    QualifiedName(_ELEMENTWISE, "tanh"): (_TORCH, "tanh"),
+    QualifiedName(_ELEMENTWISE, "sigmoid"): (_TORCH, "sigmoid"),
+    QualifiedName(_ELEMENTWISE, "softplus"): (_FUNCTIONAL, "softplus"),
     QualifiedName(f"{_RUNTIME}.halting", "HaltingBlock"): (Import("torch", "nn", "nn"), "Module"),
 }  # fmt: skip
 
@@ -186,7 +195,7 @@ class _Plain(ast.NodeTransformer):
     """Replaces the infrastructure, and keeps of each branch that it decides the one that is taken."""
 
     def __init__(self) -> None:
-        self._products: set[str] = set()
+        self._removed: set[str] = set()
 
     # Statements
 
@@ -206,17 +215,17 @@ class _Plain(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         arguments = node.args
-        outer, self._products = self._products, set(self._products)
+        outer, self._removed = self._removed, set(self._removed)
         for group, defaults in ((arguments.args, arguments.defaults), (arguments.kwonlyargs, arguments.kw_defaults)):
             for index, argument in reversed([*enumerate(group)]):
-                if target_of(argument.annotation) == _PRODUCTS:
-                    self._products.add(argument.arg)
+                if target_of(argument.annotation) in _REMOVED:
+                    self._removed.add(argument.arg)
                     place = index - (len(group) - len(defaults))
                     del group[index], defaults[max(0, place) : place + 1]
         shapes = [f"{own.arg} {_shapes(own.annotation)}" for own in arguments_of(arguments) if _shapes(own.annotation)]
         returned = f" -> {_shapes(node.returns)}" if _shapes(node.returns) else ""
         self.generic_visit(node)
-        self._products = outer
+        self._removed = outer
         ends = (index for index, statement in enumerate(node.body, 1) if isinstance(statement, ast.Return | ast.Raise))
         del node.body[next(ends, len(node.body)) :]
         statements = node.body if ast.get_docstring(node) is None else node.body[1:]
@@ -276,8 +285,10 @@ class _Plain(ast.NodeTransformer):
         return ast.Attribute(_global(package, package.alias), attribute, ast.Load())
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.args = [argument for argument in node.args if not self._is_products(argument)]
-        node.keywords = [keyword for keyword in node.keywords if not self._is_products(keyword.value)]
+        node.args = [argument for argument in node.args if not self._is_removed(argument)]
+        node.keywords = [
+            keyword for keyword in node.keywords if keyword.arg != "reuse" and not self._is_removed(keyword.value)
+        ]
         target = target_of(node.func)
         if isinstance(target, QualifiedName) and target in _CALLS:
             return self.visit(_CALLS[target](node))  # type: ignore[no-any-return]  # torch's operations
@@ -285,8 +296,8 @@ class _Plain(ast.NodeTransformer):
             return ast.Constant(True)
         return self.generic_visit(node)
 
-    def _is_products(self, node: ast.expr) -> bool:
-        return target_of(node) == _NO_PRODUCTS or (isinstance(node, ast.Name) and node.id in self._products)
+    def _is_removed(self, node: ast.expr) -> bool:
+        return target_of(node) in _DEFAULTS or (isinstance(node, ast.Name) and node.id in self._removed)
 
 
 def _shapes(annotation: ast.expr | None) -> str:

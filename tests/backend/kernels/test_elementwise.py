@@ -1,15 +1,18 @@
-"""Elementwise functions of many numbers against torch's: results, first and second derivatives."""
+"""Elementwise functions of many numbers against torch's: results, derivatives, and the memory that they overwrite."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend.kernels import elementwise
-from archlang.backend.kernels.elementwise import exp, tanh
+from archlang.backend.kernels.elementwise import Reuse, added, exp, keeping_arguments, scaled, sigmoid, softplus, tanh
+from archlang.backend.kernels.masked_softmax import causal_softmax
 from tests.closeness import same_gradients
 
 Function = Callable[[Tensor], Tensor]
@@ -68,3 +71,59 @@ def test_transforms_of_torch_func_compute_torch_s_own(fast: Function, plain: Fun
     x = torch.randn(4, 3)
     jacobians = [torch.func.vmap(torch.func.jacrev(own))(x) for own in (fast, plain)]
     torch.testing.assert_close(*jacobians)
+
+
+OVERWRITING: dict[str, tuple[Callable[[Tensor, Reuse], Tensor], Function]] = {
+    "exp": (exp, torch.exp),
+    "tanh": (tanh, torch.tanh),
+    "sigmoid": (sigmoid, torch.sigmoid),
+    "softplus": (softplus, F.softplus),
+    "scaled": (lambda x, reuse: scaled(x, 3.0, reuse), lambda x: 3 * x),
+    "added": (lambda x, reuse: added(x, torch.full_like(x, 2.0), reuse), lambda x: x + 2),
+    "softmax": (
+        lambda x, reuse: causal_softmax(x, 0, reuse),
+        lambda x: x.masked_fill(torch.ones(x.shape[-2:]).triu(1) > 0, -torch.inf).softmax(-1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+@pytest.mark.parametrize("reuse", [(True, True), (True, False), (False, True)])
+def test_overwritten_memory_changes_no_result_or_gradient(name: str, reuse: Reuse) -> None:
+    fast, plain = OVERWRITING[name]
+    x = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
+    same_gradients(fast(2 * x, reuse) * 1, plain(2 * x), [x], tolerance=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(2 * x, reuse), plain(2 * x))
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "scaled", "added", "softmax"])
+@pytest.mark.parametrize("context", ["", "observed", "autocast", "transform"])
+def test_an_argument_is_overwritten_in_plain_calls_only(name: str, context: str) -> None:
+    x = torch.randn(2, 5, 5, dtype=torch.float64)
+    before = x.clone()
+
+    def call(own: Tensor) -> Tensor:
+        return OVERWRITING[name][0](own, (True, True))
+
+    contexts: dict[str, AbstractContextManager[object]] = {
+        "observed": keeping_arguments(),
+        "autocast": torch.autocast("cpu"),
+    }
+    with contexts.get(context, nullcontext()):
+        result = torch.func.vmap(call)(x) if context == "transform" else call(x)
+    torch.testing.assert_close(result, OVERWRITING[name][1](before))
+    assert torch.equal(x, result if not context else before)
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "softplus", "scaled", "softmax"])
+def test_a_gradient_is_overwritten_unless_it_is_differentiated(name: str) -> None:
+    x = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
+    y = OVERWRITING[name][0](x, (False, True))
+    assert y.grad_fn is not None
+    for create_graph in (True, False):
+        gradient = torch.ones_like(y)
+        (result,) = torch.autograd.grad(y, x, gradient, create_graph=create_graph, retain_graph=True)
+        assert torch.equal(gradient, torch.ones_like(y)) is create_graph
+        if not create_graph:
+            assert result.data_ptr() == gradient.data_ptr()

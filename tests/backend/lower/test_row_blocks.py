@@ -76,6 +76,14 @@ BODIES = {
     "keys that a map has made": "a = sigmoid(scores[2](h, h))\nu = weigh(a, h)\ny = weigh(a * scores[2](h, u), h)",
     "a number and a vector added to scores": "y0 = weigh(softmax_keys(scores[2](h, k) + (1 - 1 / 4)), k)\n"
         "y = y0 + weigh(softmax_keys(scores[2](h, k) + mean(linear[2](h))), k)",
+    "a map added to itself": "e = tanh(scores[2](h, k))\ny = weigh(softmax_keys(e + e), k)",
+    "a map and its exponential": "s = 2 * scores[2](h, k)\ny = weigh(softmax_keys(s + exp(s)), k)",
+    "a map divided by itself and added": "s = 1 + sigmoid(scores[2](h, k))\ny = weigh(s / s + s, k)",
+    "one elementwise block after the other":
+        "y = weigh(exp(-softplus(sigmoid(2 * tanh(-scores[2](h, k) / 3)) - 1)), k)",
+    "weights that are read twice": "a = softmax_keys(scores[2](h, k))\ny = weigh(a, k) + weigh(-2 * a, k)",
+    "sums of a map and exponentials of it": "s = scores[2](h, k)\ny = weigh(exp(s), k) + weigh(tanh(s + s), k) "
+        "+ 0.1 * weigh(cumulative_sum_keys(sigmoid(s)), k)",
     "numbers": "y = weigh(softmax_keys((1 / 4) * scores(h, k) * -1 + -2), k) + weigh(-0.5 * scores(h, k), k)",
     "a map whose transpose is read too": "s = scores(h, h)\ny = weigh(softmax_keys(s + transpose_map(s)), h)",
     "weights that are dropped in training": "y = weigh(dropout[0.3](softmax_keys(scores[2](h, k))), k)",
@@ -254,15 +262,68 @@ def test_a_hook_sees_all_rows_at_once(build: Build, monkeypatch: pytest.MonkeyPa
     close(*seen)
 
 
-def test_second_derivatives_are_those_of_whole_maps(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+# Bodies in which maps, and in backward their gradients, are overwritten.
+OVERWRITING = [
+    "a soft cap",
+    "stick-breaking",
+    "places along rows, up to the query",
+    "one elementwise block after the other",
+]
+
+
+@pytest.mark.parametrize("name", ["attention by distance", *OVERWRITING])
+def test_second_derivatives_are_those_of_whole_maps(name: str, build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     small_blocks(monkeypatch, 40)
     second = []
-    for module in build(BODIES["attention by distance"]):
-        weight = module.get_parameter("linear.weight")
+    for module in build(BODIES[name]):
+        weights = [weight for weight in module.parameters() if weight.dim() == 2]
         y = module(torch.arange(7)[None], torch.arange(6)[None])
-        (first,) = torch.autograd.grad(y.square().sum(), weight, create_graph=True)
-        second.append(torch.autograd.grad(first.square().sum(), weight)[0])
+        first = torch.autograd.grad(y.square().sum(), weights, create_graph=True, allow_unused=True)
+        total = sum((gradient.square().sum() for gradient in first if gradient is not None), torch.zeros(()))
+        second.append(torch.autograd.grad(total, module.get_parameter("embed.weight"))[0])
     close(*second)
+
+
+@pytest.mark.parametrize("name", OVERWRITING)
+def test_derivatives_of_overwritten_maps_are_equal_the_second_time(name: str, build: Build) -> None:
+    by_rows, _ = build(BODIES[name])
+    assert "reuse = (True, True)" in print_torch(by_rows)
+    y = by_rows(torch.arange(7)[None], torch.arange(6)[None]).square().sum()
+    weights = list(by_rows.parameters())
+    first, second = (torch.autograd.grad(y, weights, retain_graph=True, allow_unused=True) for _ in range(2))
+    for one, two in zip(first, second, strict=True):
+        assert (one is None) is (two is None)
+        if one is not None and two is not None:
+            assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("body", "overwritten"),
+    [
+        ("weigh(sigmoid(scores[2](h, k)), k)", "(True, True)"),
+        ("weigh(sigmoid(tanh(scores[2](h, k))), k)", "(False, True)"),  # the derivative of tanh reads its result
+        ("weigh(sigmoid(distances(h, k)), k)", "(False, True)"),  # whose samples share memory
+        ("weigh(sigmoid(s) + s, k)", ""),  # s is read again, and its gradient is that of the sigmoid
+        ("weigh(sigmoid(s), k) + weigh(s, k)", "(False, True)"),
+        ("h * sum_keys(sigmoid(scores(h, k)))", "(True, False)"),  # the gradients of a sum share memory
+    ],
+)
+def test_maps_are_overwritten_if_nothing_reads_them_again(body: str, overwritten: str, build: Build) -> None:
+    by_rows, _ = build(f"s = scores[2](h, k)\ny = {body}")
+    (line,) = (line for line in print_torch(by_rows).splitlines() if line.strip().startswith("sigmoid = "))
+    assert (f"reuse = {overwritten}" in line) if overwritten else ("reuse" not in line)
+
+
+def test_a_hook_keeps_what_it_sees(build: Build) -> None:
+    by_rows, _ = build(BODIES["one elementwise block after the other"])
+    seen: list[Tensor] = []
+    by_rows.get_submodule("scores").register_forward_hook(lambda module, inputs, result: seen.append(result))
+    by_rows(torch.arange(7)[None], torch.arange(6)[None])
+    copy = seen[0].clone()
+    by_rows(torch.arange(7)[None], torch.arange(6)[None])
+    assert torch.equal(seen[1], copy)
+    assert not torch.equal(seen[0], torch.sigmoid(copy))
+    close(seen[0], copy)
 
 
 @pytest.mark.parametrize("kept", [0, 10**9])
@@ -348,7 +409,7 @@ class Doubled(nn.Module):
 BY_PAIRS = {
     "attention by distance", "attention by distance, to all", "a window by distance", "scores with a soft cap",
     "a soft cap", "kept by another map", "a number for each sample", "a map that a layer after it reads too",
-    "a map from outside of a loop",
+    "a map from outside of a loop", "a map added to itself", "a map and its exponential",
 }  # fmt: skip
 
 
