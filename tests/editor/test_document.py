@@ -182,6 +182,7 @@ def test_a_changed_text_has_the_tree_and_the_answers_of_a_new_one(seed: int, mon
         answers = document.diagnostics, document.formatted, semantic_tokens(document), folds(document), hints(document)
         with monkeypatch.context() as context:
             context.setattr("archlang.errors.effort._memo", Memo[object]())
+            context.setattr("archlang.errors.effort._graphs", Memo[object]())
             new = Document("p.arch", text)
             assert answers == (
                 check_text(text, "p.arch"), new.formatted, semantic_tokens(new), folds(new), hints(new)
