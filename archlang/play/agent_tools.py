@@ -16,12 +16,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archlang.disk.package import VERSION
+from archlang.disk import package
+from archlang.disk.readable import read_named
 from archlang.errors import ArchlangError, ProgramError, Source
 from archlang.errors.exchange import to_json
 from archlang.errors.machine import needs_extra
 from archlang.errors.names import suggest
 from archlang.play.mistakes import RequestError
+from archlang.syntax.reading import LARGEST
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -42,7 +44,7 @@ def make_agent_server(folder: Path, minutes: float) -> MCPServer:
     with needs_extra("mcp"):
         from mcp.server import MCPServer
         from mcp.server.mcpserver.resources import TextResource
-    server: MCPServer = MCPServer("archlang", instructions=_INSTRUCTIONS, version=VERSION, log_level="ERROR")
+    server: MCPServer = MCPServer("archlang", instructions=_INSTRUCTIONS, version=package.VERSION, log_level="ERROR")
     tools = AgentTools(folder.resolve(), minutes)
     for tool in (
         tools.check,
@@ -55,7 +57,7 @@ def make_agent_server(folder: Path, minutes: float) -> MCPServer:
         tools.results,
     ):
         server.add_tool(_answering(tool), structured_output=False)
-    language = (Path(__file__).parent.parent / "llms.txt").read_text(encoding="utf-8")
+    language = read_named(package.FOLDER / "llms.txt", LARGEST).decode()
     server.add_resource(TextResource(uri="archlang://language", name="language", text=language))
     return server
 
@@ -163,13 +165,14 @@ class AgentTools:
         "200"}. Returns the results and the run folder, or what failed. A training that its time has stopped resumes
         with the same arguments."""
         from archlang.plan.from_file import plan_recipe
+        from archlang.syntax.reading import read
 
         path = self._place(file)
         plan = plan_recipe(path, recipe, sets)
         if weights := str(plan.settings.get("train.weights", "")):
             self._place(weights)
             self._place(str(path.parent / weights))
-        key = json.dumps([path.read_text(encoding="utf-8"), sets or {}], sort_keys=True)
+        key = json.dumps([read(path).text, sets or {}], sort_keys=True)
         out = f"runs/{plan.recipe}-seed{plan.seed}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
         self._place(out)
         settings = [word for item in (sets or {}).items() for word in ("--set", "=".join(item))]
