@@ -18,19 +18,13 @@ REDUCTIONS = (
 )  # fmt: skip
 ATTENTIONS = {
     "attention": (
-        "position = none",
-        "position = absolute",
-        "position = rotary",
-        "position = xpos",
-        "padded = computed",
-        "window = 2",
-        "softcap = 1.5, sinks = true",
-        "kv_heads = 1, qk_norm = true, gate = per_head, bias = true",
+        "position = none", "position = absolute", "position = rotary", "position = xpos", "padded = computed",
+        "window = 2", "softcap = 1.5, sinks = true", "kv_heads = 1, qk_norm = true, gate = per_head, bias = true",
     ),
     "geometric_attention": ("normalised = true", "head_dim = 2"),
     "relative_attention": ("scale = learned", "head_dim = 2"),
     "absrel_attention": ("gates = shared", "scale = fixed"),
-}
+}  # fmt: skip
 LITERALS = ("0", "1", "2", "3", "0.5", "1.5", "1e-3", "10", "-1")
 
 
