@@ -18,7 +18,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_429, 4_200, 229),
-    "elaborate resolve types plan": (10_335, 9_800, 549),
+    "elaborate resolve types plan": (10_310, 9_800, 549),
     "train api": (10_045, 7_900, 2_145),
     "tasks data": (9_876, 8_600, 1_276),
     "export": (2_006, 2_400, 0),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_613, 3_500, 154),
     "": (22_416, 16_500, 5_916),
 }
-TOTAL = 71_045  # the aim is 61,000, and the room of the parts
+TOTAL = 71_020  # the aim is 61,000, and the room of the parts
 TESTS = 63_058  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
