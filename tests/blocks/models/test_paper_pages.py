@@ -455,7 +455,7 @@ def test_a_page_of_images_has_the_results_and_gradients_of_its_equations(
 def distance_of_logits(text: str, program: Path, width: int, rate: float) -> float:
     """How far six steps of the recipe move the logits of a width, as a root mean square."""
     program.write_text(text)
-    plan = plan_recipe(program, "narrow", sets={"model.d": width, "train.rates.hidden": rate})
+    plan = plan_recipe(program, "narrow", sets={"model.d": str(width), "train.rates.hidden": str(rate)})
     torch.manual_seed(1)
     tokens, module = torch.randint(5, (16, 33)), build(plan.graph)
     optimizer = make_optimizer(plan.train, module)
@@ -467,7 +467,7 @@ def distance_of_logits(text: str, program: Path, width: int, rate: float) -> flo
         torch.autograd.backward(loss)
         optimizer.step()
     with torch.no_grad():
-        return (module(tokens[:, :-1]) - before).square().mean().sqrt().item()
+        return float((module(tokens[:, :-1]) - before).square().mean().sqrt())
 
 
 def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path) -> None:
