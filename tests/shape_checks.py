@@ -1,7 +1,8 @@
 """The decorator that checks types and shapes at calls of a function: the first of each test, and then one in many.
 
 The checks of all calls took half of the time of the tests that run models: a loop has the same shapes at each step, and
-jaxtyping's own decorator checks the arguments twice and binds them to the signature."""
+jaxtyping's own decorator checks the arguments twice and binds them to the signature. A check is made at its first call,
+as beartype takes milliseconds for each."""
 
 import dataclasses
 import functools
@@ -36,17 +37,12 @@ def checked(item: Item) -> Item:
         if dataclasses.is_dataclass(item):
             item.__init__ = checked(item.__init__)  # type: ignore[method-assign] # replaced before it is used
         return item
-    hints = str(item.__annotations__.values())
-    # Sizes such as `{self.reads}` need the bound arguments, and beartype alone fails on the recursive `StaticValue`.
-    if "{" in hints or "StaticValue" in hints:
-        check = jaxtyped(item, typechecker=beartype)
-    else:
-        check = _with_axes(beartype(item))
+    check: Callable[..., Any] | None = None  # Any: of every function
     test = calls = 0
 
     @functools.wraps(item)
     def call(*arguments: Any, **keywords: Any) -> Any:  # Any: of every function
-        nonlocal test, calls
+        nonlocal check, test, calls
         if jaxtyping.config.jaxtyping_disable:
             return item(*arguments, **keywords)
         if test != _test:
@@ -54,9 +50,19 @@ def checked(item: Item) -> Item:
         calls += 1
         if calls > _FIRST and calls % _ONE_IN:
             return item(*arguments, **keywords)
+        if check is None:
+            check = _check_of(item)
         return check(*arguments, **keywords)
 
     return call  # type: ignore[return-value] # has the signature of `item`
+
+
+def _check_of(item: Item) -> Callable[..., Any]:  # Any: of every function
+    hints = str(item.__annotations__.values())
+    # Sizes such as `{self.reads}` need the bound arguments, and beartype alone fails on the recursive `StaticValue`.
+    if "{" in hints or "StaticValue" in hints:
+        return jaxtyped(item, typechecker=beartype)
+    return _with_axes(beartype(item))
 
 
 def _with_axes(check: Callable[..., Any]) -> Callable[..., Any]:  # Any: of every function

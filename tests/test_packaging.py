@@ -110,19 +110,8 @@ def test_every_module_is_installed(wheel: zipfile.ZipFile) -> None:
 def test_a_wheel_has_neither_tests_nor_documents(wheel: zipfile.ZipFile) -> None:
     endings = {Path(name).suffix for name in wheel.namelist() if name.startswith("archlang/")}
     assert endings == {
-        ".arch",
-        ".css",
-        ".html",
-        ".js",
-        ".lark",
-        ".md",
-        ".py",
-        ".svg",
-        ".toml",
-        ".tsv",
-        ".txt",
-        ".typed",
-    }
+        ".arch", ".css", ".html", ".js", ".lark", ".md", ".py", ".svg", ".toml", ".tsv", ".txt", ".typed",
+    }  # fmt: skip
     assert not [name for name in wheel.namelist() if "test" in name and "/cli/starters/" not in name]
 
 

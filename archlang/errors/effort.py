@@ -106,14 +106,17 @@ class Memo(Generic[Result]):
 
 
 _memo = Memo[object](most=50_000)
+# A graph has at most 20,000 values, so these take about as much memory as the texts of an editor.
+_graphs = Memo[object](most=500)
 
 
-def memoized(key: Hashable, compute: Callable[[], Result]) -> Result:
+def memoized(key: Hashable, compute: Callable[[], Result], *, is_graph: bool = False) -> Result:
     """Returns what `compute` returns, from the memo of this process if it was computed before. The key begins with the
     name of what is computed, and has all that it depends on; None is nothing that is kept."""
-    return cast(Result, _memo.get(key, compute))
+    return cast(Result, (_graphs if is_graph else _memo).get(key, compute))
 
 
 def forget() -> None:
     """Empties the memo of this process."""
     _memo.clear()
+    _graphs.clear()

@@ -67,7 +67,7 @@ class Span:
 
     def contains(self, other: Span) -> bool:
         """Returns whether another span of the same source is within this one."""
-        return self.source is other.source and self.start <= other.start and other.end <= self.end
+        return self.source.path == other.source.path and self.start <= other.start and other.end <= self.end
 
     def to(self, other: Span) -> Span:
         """Returns the span from the start of this one to the end of `other`."""

@@ -10,7 +10,6 @@ from archlang.errors.effort import Memo
 from archlang.errors.source import on_command_line
 from archlang.plan import mistakes
 from archlang.plan.measures import is_group
-from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.plan import CellOption, Plan, PublishedResult, TableCell, TableColumn, TablePlan, TableRow
 from archlang.plan.planner import Planner, joined_recipe
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -31,7 +30,6 @@ class CellPlanner:
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     seeds: Sequence[int] = ()
     plugins: Plugins = NO_PLUGINS
-    model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
     only: Sequence[str] = ()
     # By the ids of the recipes, and whether their paths are checked.
     _planners: Memo[Planner] = field(default_factory=lambda: Memo(keeps_all=True), init=False, repr=False)
@@ -141,7 +139,7 @@ class CellPlanner:
 
         def planner() -> Planner:
             joined = joined_recipe(recipe, self.file, self.report)
-            return Planner(joined, self.overrides, self.plugins, self.model_graphs)
+            return Planner(joined, self.overrides, self.plugins)
 
         return self._planners.get((id(recipe), False), planner)
 

@@ -13,7 +13,6 @@ from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, plan_derived_table
-from archlang.plan.model_graphs import ModelGraphs
 from archlang.plan.overrides import parse_overrides, static_setting
 from archlang.plan.plan import BoundExtern, Plan, TablePlan
 from archlang.plan.planner import Planner, joined_recipe
@@ -104,7 +103,6 @@ class TablePlanner:
     allow: Iterable[str | Path]
     plugins: Iterable[str | Path] = ()
     only: Sequence[str] = ()
-    _model_graphs: ModelGraphs = field(default_factory=ModelGraphs, init=False, repr=False)
     _cells: dict[str | Path, tuple[CellPlanner, DiagnosticLog]] = field(default_factory=dict, init=False, repr=False)
 
     def names(self, path: Path) -> tuple[str, ...]:
@@ -136,7 +134,7 @@ class TablePlanner:
         if path not in self._cells:
             resolved, report = load_file(path, self.allow), DiagnosticLog()
             plugins, overrides = plugins_of(resolved, self.plugins), parse_overrides(self.sets)
-            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self._model_graphs, self.only)
+            cells = CellPlanner(resolved, report, overrides, self.seeds, plugins, self.only)
             self._cells[path] = cells, report
         return self._cells[path]
 

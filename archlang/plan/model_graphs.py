@@ -1,33 +1,29 @@
 """The graphs of the models of a file, shared by all points of recipes with equal statics and sizes of their model."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from archlang.elaborate import mistakes as elaborate_mistakes
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.elaborator import elaborate
-from archlang.elaborate.static_arguments import evaluated, parameter_kind
+from archlang.elaborate.static_arguments import evaluated, evaluator_of, parameter_kind, static_value
 from archlang.errors import ProgramError, Report, ignore
-from archlang.errors.effort import Memo, is_check
+from archlang.errors.effort import is_check, memoized
 from archlang.errors.log import DiagnosticLog
 from archlang.errors.source import Span, on_command_line
 from archlang.graph import operations
 from archlang.graph.causality import Leak, find_leak
 from archlang.graph.graph import Graph
 from archlang.graph.prune import normalize
+from archlang.plan.overrides import parse_overrides
 from archlang.plan.statics import model_sizes
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
+from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, show
 from archlang.syntax.tree import Definition, Name, walk
 from archlang.types import Axis, Type
 from archlang.types.statics import StaticValue, Symbol
-
-_Texts = frozenset[tuple[str, type, str, Hashable]]
-
-# A graph has at most 20,000 values, so these take about as much memory as the texts of an editor.
-_MOST_GRAPHS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,55 +35,50 @@ class Elaborated:
     inputs: tuple[Type, ...]
 
     @cached_property
+    def leak(self) -> Leak | None:
+        """The leak of the field that a causal model predicts: the only one, or the target, which is the last."""
+        return None if self.graph is None else find_leak(self.graph, self.graph.region.inputs[-1].name)
+
+    @cached_property
     def may_have_weights(self) -> bool:
         """Whether the results of the graph need weights, or blocks whose signatures do not say."""
         instances = {} if self.graph is None else normalize(self.graph).instances
         return any(not instance.pure and instance.costs.parameters != 0 for instance in instances.values())
 
 
-@dataclass
-class ModelGraphs:
-    """Elaborates models, those without mistakes once for equal statics and sizes."""
+def elaborate_model(
+    model: Declaration,
+    statics: Mapping[str, Bound],
+    sizes: Mapping[str, Bound],
+    span: Span,
+    report: Report,
+    may_be_unknown: bool,
+) -> Elaborated:
+    """Elaborates a model; one without mistakes once for equal texts, statics and `sizes`, which are those of the
+    task."""
+    bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
+    are_texts = all(_is_its_text(bound.value) for bound in bounds.values())
+    return memoized(
+        (_content(model), _texts(bounds), may_be_unknown, is_check()) if are_texts else None,
+        lambda: Elaborated(*elaborate(model, statics, sizes, span, report, may_be_unknown=may_be_unknown)),
+        is_graph=True,
+    )
 
-    _elaborated: Memo[Elaborated] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
-    _leaks: Memo[Leak | None] = field(default_factory=lambda: Memo(_MOST_GRAPHS), init=False, repr=False)
 
-    def elaborate(
-        self,
-        model: Declaration,
-        statics: Mapping[str, Bound],
-        sizes: Mapping[str, Bound],
-        span: Span,
-        report: Report,
-        may_be_unknown: bool,
-    ) -> Elaborated:
-        """Elaborates a model; `sizes` are those of the task."""
-        bounds = {**sizes, **{f"model.{name}": bound for name, bound in statics.items()}}
-        are_texts = all(_is_its_text(bound.value) for bound in bounds.values())
-        return self._elaborated.get(
-            (model, self._texts(bounds), may_be_unknown, is_check()) if are_texts else None,
-            lambda: Elaborated(*elaborate(model, statics, sizes, span, report, may_be_unknown=may_be_unknown)),
-        )
+def _content(declaration: Declaration) -> Hashable:
+    """What a block depends on, with the places that its graph has."""
+    return declaration.file.content_of(declaration.item, with_places=True)
 
-    def leak(self, elaborated: Elaborated) -> Leak | None:
-        """The leak of the field that a causal model predicts: the only one, or the target, which is the last."""
-        graph = elaborated.graph
-        if graph is None:
-            return None
-        return self._leaks.get(elaborated, lambda: find_leak(graph, graph.region.inputs[-1].name))
 
-    def _texts(self, bounds: Mapping[str, Bound]) -> _Texts:
-        """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""
-        return frozenset(
-            (name, type(bound.value), show(bound.value), self._block(bound.value)) for name, bound in bounds.items()
-        )
+def _texts(bounds: Mapping[str, Bound]) -> frozenset[tuple[str, type, str, Hashable]]:
+    """Returns what values depend on: their types and texts, and for blocks their definitions and statics."""
+    return frozenset(
+        (name, type(bound.value), show(bound.value), _block(bound.value)) for name, bound in bounds.items()
+    )
 
-    def _block(self, value: Value) -> Hashable:
-        if not isinstance(value, BlockValue):
-            return None
-        declaration = value.declaration
-        of_library = (declaration.file.program.source.path, declaration.name)
-        return of_library if is_shipped(declaration.file) else declaration, self._texts(value.settled)
+
+def _block(value: Value) -> Hashable:
+    return (_content(value.declaration), _texts(value.settled)) if isinstance(value, BlockValue) else None
 
 
 def _is_its_text(value: Value) -> bool:
@@ -135,9 +126,9 @@ def model_graph(resolved: ResolvedFile, name: str | None, statics: Mapping[str, 
     for parameter in model.item.signature.statics:
         value = statics.get(parameter.name)
         if isinstance(value, Symbol) and parameter_kind(parameter, resolved) == "block":
-            block = resolved.find(value.text)
-            if block is not None:
-                bound[parameter.name] = Bound(BlockValue(block), None)
+            expression = parse_overrides({parameter.name: value.text})[parameter.name].value
+            block = static_value(parameter, expression, evaluator_of(resolved, report), resolved, report)
+            bound[parameter.name] = Bound(block, None)
     graph, _, _ = elaborate(model, bound, model_sizes(sizes), model.span, report)
     report.stop_at_errors()
     if graph is None:

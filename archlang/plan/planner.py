@@ -18,7 +18,7 @@ from archlang.plan import mistakes, rules
 from archlang.plan.bounds import check_bounds
 from archlang.plan.claims import check_claimed_groups, check_claims, published_results, row_claims
 from archlang.plan.measures import Measures
-from archlang.plan.model_graphs import ModelGraphs, have_same_weights
+from archlang.plan.model_graphs import have_same_weights
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.plan.recipe import ResolvedRecipe, read_parts, report_repeated, resolve_recipe, static_names, with_base
 from archlang.plan.recipe_graph import recipe_graph
@@ -45,13 +45,12 @@ def joined_recipe(recipe: Recipe, resolved: ResolvedFile, report: Report) -> Res
 @dataclass(frozen=True)
 class Planner:
     """Plans the points of one recipe. `overrides` are settings of the command line by their dotted paths; they replace
-    those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. Planners
-    of a file may share `model_graphs`. A planner keeps what it has bound and measured."""
+    those of the recipe and of `vary`. Mistakes go to the recipe's `report`. `plugins` are those of the plans. A planner
+    keeps what it has bound and measured."""
 
     recipe: ResolvedRecipe
     overrides: Mapping[str, Setting] = field(default_factory=dict)
     plugins: Plugins = NO_PLUGINS
-    model_graphs: ModelGraphs = field(default_factory=ModelGraphs)
     _bound: Memo[tuple[Binding | None, object]] = field(
         default_factory=lambda: Memo(keeps_all=True), init=False, repr=False
     )
@@ -130,11 +129,11 @@ class Planner:
         sizes = sizes_of_task(task)
         statics = given_statics(recipe, "model", settings)
         with with_costs(bool(recipe.parts.bounds)):
-            graph = at_test = recipe_graph(recipe, task, sizes, statics, self.model_graphs, settings)
+            graph = at_test = recipe_graph(recipe, task, sizes, statics, settings)
         if recipe.parts.at_test:
             changes = {setting.path.text: setting for setting in recipe.parts.at_test}
             statics_at_test = given_statics(recipe, "model", {**settings, **changes})
-            at_test = recipe_graph(recipe, task, sizes, statics_at_test, self.model_graphs, {**settings, **changes})
+            at_test = recipe_graph(recipe, task, sizes, statics_at_test, {**settings, **changes})
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
@@ -168,7 +167,7 @@ class Planner:
     def losses(self, settings: Mapping[str, Setting]) -> tuple[str, ...]:
         """The names of the auxiliary losses of a point's model; empty if it has a mistake."""
         task, statics = self._bind("task", settings), given_statics(self.recipe, "model", settings)
-        graph = recipe_graph(self.recipe, task, sizes_of_task(task), statics, self.model_graphs)
+        graph = recipe_graph(self.recipe, task, sizes_of_task(task), statics)
         return rules.loss_names(graph) if graph is not None else ()
 
     def measures(self, settings: Mapping[str, Setting]) -> Measures | None:

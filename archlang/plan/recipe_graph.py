@@ -13,7 +13,7 @@ from archlang.graph.graph import Graph, Instance, Node
 from archlang.graph.inline import inline
 from archlang.graph.prune import without_losses
 from archlang.plan import mistakes
-from archlang.plan.model_graphs import ModelGraphs
+from archlang.plan.model_graphs import elaborate_model
 from archlang.plan.recipe import ResolvedRecipe
 from archlang.plan.statics import model_sizes
 from archlang.resolve.resolve import Declaration
@@ -31,7 +31,6 @@ def recipe_graph(
     task: Binding | None,
     sizes: Mapping[str, int],
     statics: Mapping[str, Bound],
-    model_graphs: ModelGraphs,
     point: Mapping[str, Setting] = MappingProxyType({}),
 ) -> Graph | None:
     """The graph of a recipe's model with the `sizes` of its task; `point` are the settings that are not those of the
@@ -46,7 +45,7 @@ def recipe_graph(
         ambient |= features_of_fields(task, model)
     # After a mistake in the task, its sizes are unknown.
     sizes_known = task is not None and len(sizes) == len(getattr(task.declaration.item, "gives", ()))
-    elaborated = model_graphs.elaborate(model, statics, ambient, span, report, not sizes_known)
+    elaborated = elaborate_model(model, statics, ambient, span, report, not sizes_known)
     graph, result, inputs = elaborated.graph, elaborated.result, elaborated.inputs
     if graph is None or result is None or task is None:
         return None if task is not None or graph is None else graph
@@ -58,7 +57,7 @@ def recipe_graph(
         problem, declared, expected = misfit
         report(mistakes.model_misfits_task(span, model.name, task.declaration.item.name, problem, declared, expected))
         return None
-    future = model_graphs.leak(elaborated) if getattr(task.declaration.item, "causal", False) else None
+    future = elaborated.leak if getattr(task.declaration.item, "causal", False) else None
     leak = _sees_future(future, task, graph, model, span) or _leak_of_targets(graph, model, span)
     if leak is not None:
         report_at_point(recipe, point)(leak)

@@ -116,18 +116,19 @@ class ResolvedFile:
         """The tables of this file."""
         return {item.name: item for item in self.program.items if isinstance(item, tree.Table)}
 
-    def content_of(self, item: Item) -> Hashable:
+    def content_of(self, item: Item, *, with_places: bool = False) -> Hashable:
         """What the check of an item of this file depends on: its text, those of the items that it may name, directly or
-        not, and those of the files that this file uses."""
+        not, and those of the files that this file uses; `with_places`, the text before them, too."""
         if id(item) not in self._contents:
             self._contents[id(item)] = self._new_content(item)
-        return self._contents[id(item)]
+        content, end = self._contents[id(item)]
+        return (content, self.program.source.text[:end]) if with_places else content
 
     @cached_property
-    def _contents(self) -> dict[int, Hashable]:
+    def _contents(self) -> dict[int, tuple[Hashable, int]]:
         return {}
 
-    def _new_content(self, item: Item) -> Hashable:
+    def _new_content(self, item: Item) -> tuple[Hashable, int]:
         reached, ids = [item], {id(item)}
         for user in reached:
             # Blocks and models name no recipes, which may have their names.
@@ -138,7 +139,8 @@ class ResolvedFile:
                         ids.add(id(named))
                         reached.append(named)
         texts = (sys.intern(each.span.text) for each in sorted(reached[1:], key=lambda each: each.span.start))
-        return self.program.source.path, sys.intern(item.span.text), tuple(texts), self._used_texts
+        content = self.program.source.path, sys.intern(item.span.text), tuple(texts), self._used_texts
+        return content, max(each.span.end for each in reached)
 
     @cached_property
     def _named(self) -> Mapping[str, list[Item]]:
@@ -295,10 +297,10 @@ class ProgramLoader:
                 continue
             # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
-            other = first.setdefault((kind, item.name), item)
-            if other is not item:
+            earlier = first.setdefault((kind, item.name), item)
+            if earlier is not item:
                 is_recipe = isinstance(item, tree.Recipe)
-                twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                twice = mistakes.defined_twice(item.name_span, item.name, earlier.name_span, is_recipe)
                 self.diagnostics.append(twice)
                 continue
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):

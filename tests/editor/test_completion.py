@@ -77,13 +77,10 @@ TYPES = ("tokens", "seq", "vec", "data", "logits")
 @pytest.mark.parametrize(
     "header",
     [
-        "block b(x: ¦)",
-        "block b(x: to¦",
-        "block b[k = 2](h: seq[n, d], x: ¦) -> seq[n, d] {\n    return h\n}",
-        "model m(x: tokens[n]) -> ¦",
-        "model m(x: tokens[n]) -> log¦ {\n    return x\n}",
+        "block b(x: ¦)", "block b(x: to¦", "block b[k = 2](h: seq[n, d], x: ¦) -> seq[n, d] {\n    return h\n}",
+        "model m(x: tokens[n]) -> ¦", "model m(x: tokens[n]) -> log¦ {\n    return x\n}",
     ],
-)
+)  # fmt: skip
 def test_types_are_offered_where_a_signature_has_one(header: str) -> None:
     words = offered(header)
     assert set(TYPES) <= set(words)

@@ -55,18 +55,8 @@ MODEL = """model m[width = 8](x: tokens[n]) -> logits[classes] {
 VALUES = ("a", "memory", "h", "v", "f", "k", "rate", "d")
 STATICS = ("k", "rate", "mode", "deep", "d")
 CLAUSE_WORDS = (
-    "where",
-    "reads",
-    "depends on",
-    "random",
-    "stops gradients",
-    "sizes",
-    "costs",
-    "maps",
-    "records",
-    "acts",
-    "pure",
-)
+    "where", "reads", "depends on", "random", "stops gradients", "sizes", "costs", "maps", "records", "acts", "pure",
+)  # fmt: skip
 STATEMENTS = ("let", "loss", "return", "if", "repeat", "stack", "scan")
 TYPES = ("tokens", "seq", "vec", "map", "data")
 HALTING = ("token_halt", "global_halt", "act", "bernoulli_halt", "bernoulli_token_halt")

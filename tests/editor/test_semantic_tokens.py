@@ -25,23 +25,10 @@ def kinds(word: str) -> set[str]:
 
 def test_each_word_has_the_kind_of_what_it_means() -> None:
     expected = {
-        "# All.": "comment",
-        "model": "keyword",
-        "m": "class",
-        "int": "type",
-        "d": "property",
-        "x": "parameter",
-        "h": "variable",
-        "tokens": "type",
-        "n": "typeParameter",
-        "embed": "function",
-        "ctl": "interface",
-        "r": "event",
-        "rotary": "enumMember",
-        "0.5": "number",
-        '"a paper"': "string",
-        "repeat": "keyword",
-    }
+        "# All.": "comment", "model": "keyword", "m": "class", "int": "type", "d": "property", "x": "parameter",
+        "h": "variable", "tokens": "type", "n": "typeParameter", "embed": "function", "ctl": "interface", "r": "event",
+        "rotary": "enumMember", "0.5": "number", '"a paper"': "string", "repeat": "keyword",
+    }  # fmt: skip
     assert {word: kinds(word) for word in expected} == {word: {kind} for word, kind in expected.items()}
 
 

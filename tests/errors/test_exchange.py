@@ -31,21 +31,15 @@ def test_json_has_every_fact() -> None:
             "label": "here",
             "labels": [
                 {
-                    "file": "a folder/x.arch",
-                    "line": 1,
-                    "column": 1,
-                    "end_line": 1,
-                    "end_column": 4,
-                    "start": 0,
-                    "end": 3,
-                    "text": "there",
+                    "file": "a folder/x.arch", "line": 1, "column": 1, "end_line": 1, "end_column": 4, "start": 0,
+                    "end": 3, "text": "there",
                 }
             ],
             "remedy": "mend it",
             "edits": [],
             "safe": False,
         }
-    ]
+    ]  # fmt: skip
     assert json.loads(to_json([])) == []
     assert json.loads(to_json([WARNING]))[0]["severity"] == "warning"
 
@@ -56,12 +50,8 @@ def test_edits_are_in_json_and_fixes_in_sarif() -> None:
     assert shown["safe"]
     (edit,) = shown["edits"]
     assert (edit["file"], edit["line"], edit["start"], edit["end"], edit["text"]) == (
-        "a folder/x.arch",
-        2,
-        4,
-        7,
-        "zwei",
-    )
+        "a folder/x.arch", 2, 4, 7, "zwei",
+    )  # fmt: skip
     (fix,) = run(mistake)["results"][0]["fixes"]
     assert fix["description"] == {"text": "mend it"}
     (change,) = fix["artifactChanges"]

@@ -259,14 +259,9 @@ VARIANTS = [*(f"{depth}_abs_{scaling}" for depth in ("std", "uni") for scaling i
 TABLES = {"p.src_emb": "input_embedding.weight", "p.tgt_emb": "output_embedding.weight", "p.out.b": "output_map.bias"}
 PARTS = {"self": "self_attn", "cross": "multihead_attn"}
 WORDS = {
-    "q": "data_to_q.weight",
-    "k": "data_to_kv.weight",
-    "v": "data_to_kv.weight",
-    "o": "multi_head_merge.weight",
-    "r": "pos_to_pq.weight",
-    "u": "global_content_bias",
-    "w": "global_pos_bias",
-}
+    "q": "data_to_q.weight", "k": "data_to_kv.weight", "v": "data_to_kv.weight", "o": "multi_head_merge.weight",
+    "r": "pos_to_pq.weight", "u": "global_content_bias", "w": "global_pos_bias",
+}  # fmt: skip
 
 
 def scan_model(variant: str) -> Architecture:

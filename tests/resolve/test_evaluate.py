@@ -16,24 +16,11 @@ def codes(where: str, statics: str = "") -> list[str]:
 
 
 HOLDS = [
-    "mode == none",
-    "mode in [none, some]",
-    "mode in [none, width, wide]",
-    "not mode == some",
-    "width < wide and wide == width + 1",
-    "width in 1..3",
-    "steps in 1..3",
-    "not steps in 3..4",
-    "sizes in 1..3",
-    "not sizes in 2..3",
-    "not words in 1..3",
-    "wide % 2 == 0 or width % 2 == 0",
-    "wide / 2 == 2",
-    "rate * 2 == 1.0",
-    "rate <= 0.5",
-    "-width < 0",
-    "(1 when mode == none else 0) == 1",
-]
+    "mode == none", "mode in [none, some]", "mode in [none, width, wide]", "not mode == some",
+    "width < wide and wide == width + 1", "width in 1..3", "steps in 1..3", "not steps in 3..4", "sizes in 1..3",
+    "not sizes in 2..3", "not words in 1..3", "wide % 2 == 0 or width % 2 == 0", "wide / 2 == 2", "rate * 2 == 1.0",
+    "rate <= 0.5", "-width < 0", "(1 when mode == none else 0) == 1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("where", HOLDS)

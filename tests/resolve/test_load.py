@@ -35,13 +35,8 @@ def program(folders: Path, used: str) -> Path:
 
 
 OUTSIDE = [
-    "../outside/secret.arch",
-    "sub/../../outside/secret.arch",
-    "/etc/shadow",
-    "/proc/self/environ",
-    "/dev/zero",
-    "..",
-]
+    "../outside/secret.arch", "sub/../../outside/secret.arch", "/etc/shadow", "/proc/self/environ", "/dev/zero", "..",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("used", [*OUTSIDE, "link.arch", "folder/secret.arch", "broken.arch", "chain.arch"])

@@ -18,19 +18,13 @@ REDUCTIONS = (
 )  # fmt: skip
 ATTENTIONS = {
     "attention": (
-        "position = none",
-        "position = absolute",
-        "position = rotary",
-        "position = xpos",
-        "padded = computed",
-        "window = 2",
-        "softcap = 1.5, sinks = true",
-        "kv_heads = 1, qk_norm = true, gate = per_head, bias = true",
+        "position = none", "position = absolute", "position = rotary", "position = xpos", "padded = computed",
+        "window = 2", "softcap = 1.5, sinks = true", "kv_heads = 1, qk_norm = true, gate = per_head, bias = true",
     ),
     "geometric_attention": ("normalised = true", "head_dim = 2"),
     "relative_attention": ("scale = learned", "head_dim = 2"),
     "absrel_attention": ("gates = shared", "scale = fixed"),
-}
+}  # fmt: skip
 LITERALS = ("0", "1", "2", "3", "0.5", "1.5", "1e-3", "10", "-1")
 
 
@@ -308,6 +302,9 @@ class Expressions:
             f"convolve[{width}, 2, dilation = 2, causal = {'true' if self.style.causal else 'false'}]({x})",
             f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
+        if not self.style.causal:  # images of two columns, and their squares of two rows
+            options.append(f"hold[4](linear[{width}](image_patches[2, 2]({x})), {x})")
+            options.append(f"convolve_image[{width}, 3, 2, groups = 2]({x})")
         return Value(self.chance.choice(options), kind)
 
     def pairs(self, query: str, keys: str, heads: str, is_own: bool, depth: int) -> str:

@@ -8,16 +8,8 @@ _LOOP = re.compile(r"\s*(?:\w+ = )?(?:repeat|stack|scan|experts)\b[^{}]*\{")
 # Small numbers, which keep programs fast.
 _NUMBERS = ("0", "1", "2", "3", "5", "-1", "0.5", "n", "d", "m", "1 / 0", "n / 2", "n - 3", "vocab")
 _REMOVABLE = (
-    ", causal = true",
-    "causal = true",
-    " + 2",
-    " carry ",
-    "emit ",
-    ", init = normal",
-    "start_end",
-    "[1]",
-    "(h)",
-)
+    ", causal = true", "causal = true", " + 2", " carry ", "emit ", ", init = normal", "start_end", "[1]", "(h)",
+)  # fmt: skip
 _HEADS = (
     "repeat 2", "repeat 0", "stack 2", "stack 0", "repeat 3 halting {state} by token_halt[0.8]",
     "repeat 3 halting {state} by act", "repeat 2 halting {state} as w by global_halt[0.9, causal = true]",

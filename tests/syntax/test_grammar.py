@@ -61,18 +61,9 @@ def test_every_rule_has_a_builder() -> None:
     names = {rule.alias or rule.origin.name for rule in lark.Lark(TEXT, **module._OPTIONS).rules}
     # Rules with a question mark that never have more than one part keep it as it is.
     passed_on = {
-        "item",
-        "block_clause",
-        "type",
-        "manner",
-        "statement",
-        "part",
-        "expression",
-        "atom",
-        "stage",
-        "configured",
+        "item", "block_clause", "type", "manner", "statement", "part", "expression", "atom", "stage", "configured",
         "bound",
-    }
+    }  # fmt: skip
     passed_on |= {"disjunction", "conjunction", "negation", "comparison", "sum", "product", "negative"}
     passed_on |= {"static_argument", "spread"}
     built = set(TreeBuilder(Source("empty.arch", "")).rules)

@@ -1,4 +1,4 @@
-"""The exact texts of syntax diagnostics."""
+"""The exact texts of syntax diagnostics that the corpus, with a text of each code, does not have."""
 
 import pytest
 
@@ -123,7 +123,6 @@ def test_a_line_of_a_recipe_or_a_table_does_not_swallow_the_next(text: str, plac
         ("block b[d:](h: s) -> s { return h }", "expected a kind (such as `int`), found `]`", "put a kind"),
         ('extern block b(x: s) -> s reads x python "m:C"', "expected what is read of it (such as `causal`), found", ""),
         ('extern block b(x: s) -> s costs 3 python "m:C"', "expected a quantity (such as `parameters`), found `3`", ""),
-        ("block b(h: s) -> s { retrun h }", "no statement begins with `retrun`", "did you mean `return`?"),
         ("block b(h: s) -> s { repaet 3 { h <- h } }", "no statement begins with `repaet`", "did you mean `repeat`?"),
         ("recipe r { tsak t }", "expected a part of a recipe (", "did you mean `task`?"),
         (
@@ -149,16 +148,7 @@ def test_the_help_suggests_the_likeliest_repair(text: str, message: str, remedy:
     assert mistake.remedy.startswith(remedy)
 
 
-def test_a_bracket_is_not_closed() -> None:
-    assert in_block("a = f(h\n    return a") == lines(
-        "error[E0103]: `(` is never closed",
-        " --> x.arch:2:10",
-        "2 |     a = f(h",
-        "  |          ^ opened here",
-        "3 |     return a",
-        "  |     ------ `)` is missing before this",
-        "  help: add `)`",
-    )
+def test_a_bracket_is_not_closed_at_the_end_of_the_text() -> None:
     assert report("block b(h: s) -> s {\n    return h\n") == lines(
         "error[E0103]: `{` is never closed",
         " --> x.arch:1:20",
@@ -170,14 +160,7 @@ def test_a_bracket_is_not_closed() -> None:
     )
 
 
-def test_a_bracket_is_unmatched() -> None:
-    assert in_block("return f(h))") == lines(
-        "error[E0104]: `)` has no opening bracket",
-        " --> x.arch:2:16",
-        "2 |     return f(h))",
-        "  |                ^ no open bracket",
-        "  help: delete it, or add the opening bracket",
-    )
+def test_a_bracket_is_closed_by_another() -> None:
     assert in_block("return f(h]") == lines(
         "error[E0104]: `]` does not match `(`",
         " --> x.arch:2:15",
@@ -185,16 +168,6 @@ def test_a_bracket_is_unmatched() -> None:
         "  |               ^ expected `)`",
         "  |             - opened here",
         "  help: write `)`",
-    )
-
-
-def test_a_string_has_no_closing_quote() -> None:
-    assert report('use "./mine.arch as mine') == lines(
-        "error[E0105]: this string has no closing quote on its line",
-        " --> x.arch:1:5",
-        '1 | use "./mine.arch as mine',
-        "  |     ^^^^^^^^^^^^^^^^^^^^ begins here",
-        '  help: add `"` at the end of the string',
     )
 
 
@@ -222,9 +195,6 @@ def test_expressions_are_at_most_64_deep(value: str) -> None:
 def test_statements_are_at_most_64_deep(statement: str) -> None:
     (mistake,) = parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ {statement} }}"))[1]
     assert mistake.code == "E0106"
-    assert (
-        mistake.message == "this is nested more than 64 levels deep; each bracket and each step of a chain is a level"
-    )
 
 
 @pytest.mark.parametrize("number", ["1e999", "1e-999", "9223372036854775808", "1" * 1_000, "0." + "0" * 400 + "1"])
@@ -238,16 +208,6 @@ def test_numbers_have_bounds(number: str) -> None:
 @pytest.mark.parametrize("number", ["9223372036854775807", "0.0", "0e99", "1e308", "0" * 1_000])
 def test_numbers_within_bounds_are_accepted(number: str) -> None:
     assert parse_tolerantly(Source("x.arch", f"block b(h: s) -> s {{ a = {number} }}"))[1] == ()
-
-
-def test_the_text_ends_too_early() -> None:
-    assert report("block b(h: s)") == lines(
-        "error[E0111]: expected `->`, found the end of the text",
-        " --> x.arch:1:14",
-        "1 | block b(h: s)",
-        "  |              ^ the text ends here",
-        "  help: complete the item, or delete it",
-    )
 
 
 @pytest.mark.parametrize(

@@ -123,15 +123,9 @@ def test_every_statement_becomes_its_node() -> None:
         """
     )
     kinds = [
-        tree.Let,
-        tree.Assign,
-        tree.RepeatStatement,
-        tree.StackStatement,
-        tree.HaltingStatement,
-        tree.ScanStatement,
-        tree.ScanStatement,
-        tree.If,
-    ]
+        tree.Let, tree.Assign, tree.RepeatStatement, tree.StackStatement, tree.HaltingStatement, tree.ScanStatement,
+        tree.ScanStatement, tree.If,
+    ]  # fmt: skip
     assert [type(statement) for statement in nodes] == kinds
     halting, scan, branch = nodes[4], nodes[5], nodes[7]
     assert isinstance(halting, tree.HaltingStatement)
@@ -158,47 +152,13 @@ def test_words_are_keywords_only_where_they_are_expected() -> None:
     assert isinstance(recipe, tree.Recipe)
     assert [type(part) for part in recipe.parts] == [tree.Choice, tree.AtTest, tree.Choice, tree.Choice]
     soft = [
-        "use",
-        "block",
-        "model",
-        "extern",
-        "recipe",
-        "task",
-        "train",
-        "test",
-        "vary",
-        "claim",
-        "at",
-        "from",
-        "as",
-        "by",
-    ]
+        "use", "block", "model", "extern", "recipe", "task", "train", "test", "vary", "claim", "at", "from", "as", "by",
+    ]  # fmt: skip
     soft += [
-        "where",
-        "reads",
-        "gives",
-        "pure",
-        "causal",
-        "python",
-        "depends",
-        "on",
-        "random",
-        "training",
-        "stops",
-        "gradients",
-        "optimizer",
-        "settings",
-        "with",
-        "halting",
-        "carry",
-        "sizes",
-        "costs",
-        "maps",
-        "records",
-        "cuts",
-        "evenly",
-        "into",
-    ]
+        "where", "reads", "gives", "pure", "causal", "python", "depends", "on", "random", "training", "stops",
+        "gradients", "optimizer", "settings", "with", "halting", "carry", "sizes", "costs", "maps", "records", "cuts",
+        "evenly", "into",
+    ]  # fmt: skip
     nodes = statements(" ".join(f"{word} = {word}[{word}]({word}, {word} |> {word})" for word in soft))
     assert [statement.name for statement in nodes if isinstance(statement, tree.Assign)] == soft
     nodes = statements(" ".join(f"{word} <- {word}" for word in soft))

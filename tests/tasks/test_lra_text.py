@@ -29,15 +29,11 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 FILES = {
-    "aclImdb/README": b"words",
-    "aclImdb/test/pos/0_10.txt": b"Wonderful, really.",
-    "aclImdb/test/neg/0_2.txt": b"No.",
-    "aclImdb/train/pos/10_9.txt": b"Ten.",
-    "aclImdb/train/pos/9_7.txt": "Größe".encode(),
-    "aclImdb/train/neg/0_3.txt": b"Zero.",
-    "aclImdb/train/unsup/0_0.txt": b"Unknown.",
+    "aclImdb/README": b"words", "aclImdb/test/pos/0_10.txt": b"Wonderful, really.", "aclImdb/test/neg/0_2.txt": b"No.",
+    "aclImdb/train/pos/10_9.txt": b"Ten.", "aclImdb/train/pos/9_7.txt": "Größe".encode(),
+    "aclImdb/train/neg/0_3.txt": b"Zero.", "aclImdb/train/unsup/0_0.txt": b"Unknown.",
     "aclImdb/train/urls_pos.txt": b"http://",
-}
+}  # fmt: skip
 
 
 def test_reviews_come_in_the_order_of_their_numbers() -> None:

@@ -113,13 +113,9 @@ def test_the_form_follows_from_the_targets() -> None:
     forms = [Split({"x": x}, targets).form for targets in (classes, x, sets, spans, numbers)]
     forms.append(Split({"x": x}, x, points_at="x").form)
     assert forms == [
-        TargetForm.CLASSES,
-        TargetForm.POSITIONS,
-        TargetForm.SETS,
-        TargetForm.SPANS,
-        TargetForm.NUMBERS,
+        TargetForm.CLASSES, TargetForm.POSITIONS, TargetForm.SETS, TargetForm.SPANS, TargetForm.NUMBERS,
         TargetForm.POINTERS,
-    ]
+    ]  # fmt: skip
     assert {kind.form for kind in Kind} == set(TargetForm)
 
 

@@ -263,16 +263,12 @@ def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Pat
 @pytest.mark.parametrize(
     "lines",
     [
-        "",
-        "{}\n",
-        '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}\n',
+        "", "{}\n", '{"step": 1' + 400 * "0" + ', "time": 0.0, "steps_per_second": 5.0}\n',
         '{"step": 10, "time": 0.0, "steps_per_second": 1e-308}\n',
-        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}\n',
-        '{"step": 10, "split": "valid", "seconds": -1.0}\n',
-        '{"step": 10, "split": "valid", "seconds": 1e999}\n',
-        '{"step": 10, "split": "valid", "seconds": NaN}\n',
+        '{"step": 10, "time": 0.0, "steps_per_second": -1.0}\n', '{"step": 10, "split": "valid", "seconds": -1.0}\n',
+        '{"step": 10, "split": "valid", "seconds": 1e999}\n', '{"step": 10, "split": "valid", "seconds": NaN}\n',
     ],
-)
+)  # fmt: skip
 def test_a_run_whose_times_are_damaged_or_missing_is_not_counted(tmp_path: Path, lines: str) -> None:
     folder = run_folder(tmp_path / "run")
     (folder / "timings.jsonl").write_text(lines)
