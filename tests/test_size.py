@@ -25,9 +25,9 @@ BUDGETS = {
     "editor play": (4_623, 4_400, 223),
     "reports": (3_702, 3_700, 6),
     "cli": (3_613, 3_500, 154),
-    "": (22_416, 16_500, 5_916),
+    "": (22_419, 16_500, 5_919),
 }
-TOTAL = 71_020  # the aim is 61,000, and the room of the parts
+TOTAL = 71_023  # the aim is 61,000, and the room of the parts
 TESTS = 63_058  # the aim is 55,000, and 5,600 for the tests of the features since then
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
