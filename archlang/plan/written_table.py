@@ -231,10 +231,8 @@ class WrittenTable:
         return agreeing
 
     def _resolve_column(self, column: Column) -> TableColumn:
-        def configure(call: object, target: object) -> Unknown:
-            return Unknown("block")
-
-        evaluator = Evaluator(lambda name: None, frozenset, self._cells.file, self._report, configure)
+        file, report = self._cells.file, self._report
+        evaluator = Evaluator(lambda name: None, frozenset, file, report, lambda *block: Unknown("block"))
         metric, index = column.metric.text, None
         if column.index is not None:
             index = group_index(column.index, metric, evaluator, self._report)
