@@ -315,7 +315,7 @@ class BernoulliHalt(Weightless, HaltingBlock):
             mixture=state.masked_fill(~live[..., None], 0),
             live=live,
             accepted=torch.zeros_like(live),
-            ponder=ones.new_zeros(len(ones)),
+            ponder=ones.new_zeros(ones.shape[0]),
             steps=torch.zeros_like(live, dtype=torch.int64),
             remaining=ones,
             unhalted=ones,

@@ -38,6 +38,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Write": {
         "new": new.new, "fmt": check.fmt, "blocks": library.blocks, "tasks": library.tasks,
         "optimizers": library.optimizers, "recipes": library.recipes, "play": servers.play, "lsp": servers.lsp,
+        "mcp": servers.mcp,
     },
     "Check": {
         "check": check.check, "explain": library.explain, "test": contracts.hold_blocks,

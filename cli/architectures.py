@@ -3,9 +3,7 @@ in."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, is_dataclass
-from fractions import Fraction
-from math import inf
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -270,7 +268,7 @@ def card(
     graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
     made = card_of(graph)
     if as_json:
-        console.out.write_json(_json_of(made))
+        console.out.write_json(made.facts())
         return
     for name, value in made.rows():
         console.out.print(f"{name:<22}{value}", markup=False, highlight=False)
@@ -281,17 +279,6 @@ def card(
         console.out.write("\nNo theorem that archlang knows applies to such a model.")
     if made.uncounted and graph.unknown_sizes:
         console.out.write(_remedy(graph))
-
-
-def _json_of(value: object) -> object:
-    if is_dataclass(value):
-        facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
-        return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})
-    if isinstance(value, tuple):
-        return [_json_of(item) for item in value]
-    if isinstance(value, Fraction | float):
-        return None if abs(value) == inf else float(value)
-    return value
 
 
 def _remedy(graph: Graph) -> str:

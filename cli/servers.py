@@ -1,4 +1,4 @@
-"""`archlang lsp` and `archlang play`: the servers of an editor and of a page in which one writes programs."""
+"""`archlang lsp`, `mcp` and `play`: the servers of an editor, of an agent, and of a page for writing programs."""
 
 from __future__ import annotations
 
@@ -36,6 +36,26 @@ def _draw(graph: Graph) -> str:
     from archlang.reports.pictures.picture import draw
 
     return str(print_svg(draw(graph)))
+
+
+def mcp(
+    folder: Annotated[Path, typer.Argument(help="The folder whose programs are served.", exists=True, file_okay=False)],
+    minutes: Annotated[float, typer.Option(min=0.1, help="The most minutes that one training takes.")] = 10.0,
+) -> None:
+    """Answer an agent over standard input and output, by the Model Context Protocol.
+
+    Its tools check, correct, explain, count, compare and train the programs of a folder. They name no other file, and
+    run no Python of your own. Needs the extra `mcp`; docs/agents.md says how an agent starts it.
+
+    Example: archlang mcp my_project
+    """
+    import os
+
+    from archlang.play.agent_tools import make_agent_server
+
+    server = make_agent_server(folder, minutes)
+    os.chdir(folder)
+    server.run()
 
 
 def play(

@@ -54,6 +54,8 @@ EXCEPTIONS = {
     ("reports/pages.py", "read_text"): "the templates of the package",
     ("api/run.py", "load_file"): "the compiler's, which reads programs",
     ("api/saving.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
+    ("play/agent_tools.py", "rglob"): "lists the run folders of the folder that is served",
+    ("cli/servers.py", "os.chdir"): "the folder that the user names, so that errors name its files",
     ("play/service.py", "glob"): "lists the models of the library",
     ("play/training.py", "tempfile.TemporaryDirectory"): "a new folder of its own",
     ("play/training.py", "write_text"): "a program in that folder",

@@ -9,7 +9,7 @@ from archlang.errors import Diagnostic, Report, Span, ignore
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.resolve import Declaration
-from archlang.resolve.values import BlockValue, Bound, Data, Length, Unknown, Value, describe, show
+from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describe, show
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
@@ -59,14 +59,11 @@ class Binding:
         item = self.declaration.item
         self.parameters = {parameter.name: parameter for parameter in item.signature.statics}
         file = self.declaration.file
-        self.evaluator = Evaluator(self.lookup, self.known, file, self.report, self._configure)
+        self.evaluator = Evaluator(self.lookup, self.static_names, file, self.report, configured)
         # The lengths of types may be computed from lengths; nothing else may.
-        self._of_lengths = Evaluator(self._bound, self.known, file, self.report, self._configure, rounds_down=True)
+        self._of_lengths = Evaluator(self._bound, self.static_names, file, self.report, configured, rounds_down=True)
 
-    def _configure(self, call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
-        return configured(target, call.statics, self.evaluator, self.report)
-
-    def known(self) -> frozenset[str]:
+    def static_names(self) -> frozenset[str]:
         return frozenset(self.parameters) | frozenset(self.sizes) | frozenset(self.ambient)
 
     def lookup(self, name: str) -> Bound | Data | Length | None:
@@ -155,7 +152,7 @@ class Binding:
             possible = [unparse(item) for item in condition.right.items]
         names = [node for node in tree.walk(condition) if isinstance(node, tree.Name)]
         if not facts and names:
-            return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.known())
+            return name_mistakes.unknown_static_name(names[0].span, names[0].text, self.static_names())
         span = next((place for _, _, place in facts if place is not None), self.call)
         return name_mistakes.where_violated(
             span, f"`{unparse(condition)}`", self.declaration.name, facts, condition.span, possible

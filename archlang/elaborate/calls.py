@@ -223,7 +223,7 @@ class Calls:
             if statics:
                 self._report(mistakes.instance_configured(callee.span, target.name, target.span))
             return target.block
-        return configured(target, statics, self._context.evaluator(frame), self._report)
+        return configured(self._context.evaluator(frame), statics, target)
 
     def apply(
         self,

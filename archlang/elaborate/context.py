@@ -14,8 +14,8 @@ from archlang.graph.graph import Instance
 from archlang.resolve.evaluate import Evaluator
 from archlang.resolve.mistakes import bound_twice
 from archlang.resolve.resolve import Declaration
-from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value
-from archlang.syntax.tree import CallExpression, Definition, Expression, Extern
+from archlang.resolve.values import Bound, InstanceValue, Unknown
+from archlang.syntax.tree import Definition, Expression, Extern
 from archlang.types import Dim, Type
 
 # Is called with the places of values and their types.
@@ -102,12 +102,7 @@ class Context:
 
     def evaluator(self, frame: Frame) -> Evaluator:
         """Returns the evaluator of static expressions that see the names of a frame."""
-
-        def configure(call: CallExpression, target: Declaration | BlockValue) -> Value:
-            return configured(target, call.statics, self.evaluator(frame), self.report)
-
-        known = frame.binding.known
-        return Evaluator(frame.lookup, known, frame.file, self.report, configure)
+        return Evaluator(frame.lookup, frame.binding.static_names, frame.file, self.report, configured)
 
     def require_known(self, expression: Expression, frame: Frame) -> None:
         """Reports an expression whose value only a task or a static sets, if the model is to be built."""

@@ -182,7 +182,7 @@ class Facts:
         return test is None or self._evaluator.truth(test) is True
 
     def _names(self) -> frozenset[str]:
-        return self._binding.known() | self._sizes.keys()
+        return self._binding.static_names() | self._sizes.keys()
 
     def _lookup(self, name: str) -> Bound | Data | Length | None:
         """A static, or a size; one without a number is unknown."""

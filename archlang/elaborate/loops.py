@@ -278,12 +278,12 @@ class Loops:
             if name in inner.growing and name in updates and isinstance(last, Flow):
                 length = inner.growing[name]
                 growth = Growth.of(length, last.type.lengths[0], chunk)
-                other, grown = first.setdefault(length, (name, last))
+                first_name, grown = first.setdefault(length, (name, last))
                 if growth is None or growth.each.names & self._lengths(inner):
                     state = Type("seq", (length, *kind.dims[1:]))
                     self._report(mistakes.no_growth(last.span, name, state, last.type, state == last.type))
                 elif grown.type.lengths != last.type.lengths:
-                    self._report(mistakes.grown_apart(last.span, name, last.type, other, grown.type))
+                    self._report(mistakes.grown_apart(last.span, name, last.type, first_name, grown.type))
                 else:
                     kind = Type("seq", (kind.lengths[0] + growth.total(scanned, chunk), *kind.dims[1:]))
             types.append(kind)

@@ -41,15 +41,13 @@ def parameter_kind(parameter: tree.StaticParameter, file: ResolvedFile) -> str |
     return None
 
 
-def settle(
-    declaration: Declaration,
-    settled: Mapping[str, Bound],
-    arguments: Sequence[tree.StaticArgument],
-    evaluator: Evaluator,
-    report: Report,
-) -> dict[str, Bound]:
-    """Returns the statics that are set, by name: those of `settled` and the arguments of a call."""
-    item = declaration.item
+def configured(
+    evaluator: Evaluator, arguments: Sequence[tree.StaticArgument], target: Declaration | BlockValue
+) -> BlockValue:
+    """Returns a block with its statics that are set: those of `target`, and the arguments of a call."""
+    declaration, settled = (target.declaration, target.settled) if isinstance(target, BlockValue) else (target, {})
+    item, report = declaration.item, evaluator.report
+    spend(len(item.signature.statics))
     parameters = {parameter.name: parameter for parameter in item.signature.statics}
     free = [parameter for parameter in item.signature.statics if parameter.name not in settled]
     statics = dict(settled)
@@ -100,25 +98,12 @@ def settle(
             continue
         value = static_value(parameter, argument.value, evaluator, declaration.file, report)
         statics[parameter.name] = Bound(value, argument.value.span)
-    return statics
+    return BlockValue(declaration, statics)
 
 
 def evaluator_of(file: ResolvedFile, report: Report) -> Evaluator:
     """An evaluator of expressions that stand outside of blocks, and read the names of a file alone."""
-
-    def configure(call: tree.CallExpression, target: Declaration | BlockValue) -> Value:
-        return configured(target, call.statics, evaluator_of(file, report), report)
-
-    return Evaluator(lambda name: None, frozenset, file, report, configure)
-
-
-def configured(
-    target: Declaration | BlockValue, statics: Sequence[tree.StaticArgument], evaluator: Evaluator, report: Report
-) -> BlockValue:
-    """Returns a block with these statics settled."""
-    block = target if isinstance(target, BlockValue) else BlockValue(target)
-    spend(len(block.declaration.item.signature.statics))
-    return BlockValue(block.declaration, settle(block.declaration, block.settled, statics, evaluator, report))
+    return Evaluator(lambda name: None, frozenset, file, report, configured)
 
 
 def _named_alone(

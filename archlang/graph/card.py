@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache, partial, reduce
 from math import inf, lcm
@@ -104,6 +104,21 @@ class Card:
             "unknown costs": ", ".join(self.uncounted),
         }
         return [(name, str(value)) for name, value in rows.items() if value]
+
+    def facts(self) -> dict[str, object]:
+        """Returns the card as JSON has it."""
+        return {field.name: _json_of(getattr(self, field.name)) for field in fields(self)}
+
+
+def _json_of(value: object) -> object:
+    if is_dataclass(value):
+        facts = {field.name: _json_of(getattr(value, field.name)) for field in fields(value)}
+        return facts | ({"text": str(value)} if "__str__" in vars(type(value)) else {})
+    if isinstance(value, tuple):
+        return [_json_of(item) for item in value]
+    if isinstance(value, Fraction | float):
+        return None if abs(value) == inf else float(value)
+    return value
 
 
 def card(graph: Graph) -> Card:
@@ -205,6 +220,7 @@ class CostAt(NamedTuple):
 
 
 COSTS = ("parameters", "flops", "activations", "state")
+DEFAULT_LENGTH = 64  # positions, as those of `archlang summary`
 
 
 def cost_at(graph: Graph, cost: str, length: int) -> CostAt:

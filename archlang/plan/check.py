@@ -180,7 +180,7 @@ def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic],
         sources = map(resolved.recipes.get, names)
         tables = [resolved.find_table(each.metric.text) for each in averages(item)] if isinstance(item, Table) else []
         for source in (*sources, *(table for _, table in filter(None, tables))):
-            if source is not None and all(source is not other for other in reached):
+            if source is not None and all(source is not each for each in reached):
                 reached.append(source)
     return any(mistake.is_error and item.span.contains(mistake.span) for mistake in mistakes for item in reached[1:])
 
@@ -260,19 +260,19 @@ def elaborate_alone(declaration: Declaration, report: Report, observe: Observe |
 
 
 def _check_body(declaration: Declaration, report: Report) -> None:
-    item, found = declaration.item, list[Diagnostic]()
+    item, reported = declaration.item, list[Diagnostic]()
     assert isinstance(item, Definition)
 
     def note(diagnostic: Diagnostic) -> None:
-        found.append(diagnostic)
+        reported.append(diagnostic)
         report(diagnostic)
 
     elaborate_alone(declaration, note)
-    places = {each.span for each in found}
+    places = {each.span for each in reported}
     for mistake in unbound_names(item, declaration.file):
         if mistake.span not in places:  # in a branch that the defaults of statics exclude
             note(mistake)
-    if not any(each.is_error for each in found):  # else a misspelt name may be meant
+    if not any(each.is_error for each in reported):  # else a misspelt name may be meant
         for warning in unused_names(item):
             note(warning)
 

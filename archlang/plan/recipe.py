@@ -242,7 +242,7 @@ _ORDER = ("task", "model", "train", AtTest, Vary, Search, CostBounds, Claim)
 def with_base(
     recipe: Recipe,
     recipes: Mapping[str, Recipe],
-    known: dict[str, Recipe],
+    joined_recipes: dict[str, Recipe],
     other_items: Mapping[str, str],
     static_names: Callable[[Choice], Sequence[str] | None],
     report: Report,
@@ -256,11 +256,11 @@ def with_base(
     not taken.
 
     Args:
-        known: Recipes with the lines of their bases by name; more are added.
+        joined_recipes: Recipes with the lines of their bases by name; more are added.
         other_items: What the other items of the file are, as `a model`, by their names.
         static_names: Returns the names of the statics of a line's task, model or optimizer; None if it is unknown."""
     chain, places = [recipe], {recipe.name: 0}
-    while (name := chain[-1].base) is not None and name not in known:
+    while (name := chain[-1].base) is not None and name not in joined_recipes:
         base = recipes.get(name)
         if base is None or name in places:
             span, kind = chain[-1].base_span or chain[-1].name_span, other_items.get(name)
@@ -273,12 +273,12 @@ def with_base(
             return replace(recipe, base=None, is_whole=False)
         places[name] = len(chain)
         chain.append(base)
-    joined = known[name] if name is not None else chain.pop()
+    joined = joined_recipes[name] if name is not None else chain.pop()
     for link in reversed(chain):
         parts = _joined(joined, link, static_names)
         joined = replace(link, parts=parts, is_whole=joined.is_whole and link.is_whole)
         if recipes.get(link.name) is link:
-            known[link.name] = joined
+            joined_recipes[link.name] = joined
     return replace(joined, base=None)
 
 

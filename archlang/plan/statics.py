@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from archlang.elaborate.binding import TASK_SIZES, Binding
-from archlang.elaborate.static_arguments import parameter_kind, plain, settle, static_value
+from archlang.elaborate.static_arguments import configured, parameter_kind, plain, static_value
 from archlang.errors import ignore
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
@@ -21,7 +21,7 @@ def given_statics(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Sett
     choice, declaration = recipe.parts.choices.get(word), _declaration(recipe, word, settings)
     if choice is None or declaration is None:
         return {}
-    bounds = settle(declaration, {}, call_of(choice).statics, recipe.evaluator(), recipe.report)
+    bounds = dict(configured(recipe.evaluator(), call_of(choice).statics, declaration).settled)
     for parameter in declaration.item.signature.statics:
         if (setting := settings.get(f"{word}.{parameter.name}")) is not None:
             value = static_value(parameter, setting.value, recipe.evaluator(), declaration.file, recipe.report)

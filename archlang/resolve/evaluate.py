@@ -1,6 +1,6 @@
 """Evaluates static expressions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import add, ge, gt, le, lt, mod, mul, sub, truediv
 from typing import Any  # numbers and sizes have no common type
@@ -22,22 +22,22 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*":
 
 Lookup = Callable[[str], values.Bound | values.Data | values.Length | None]
 
+Configure = Callable[["Evaluator", Sequence[tree.StaticArgument], "Declaration | values.BlockValue"], values.Value]
+
 
 @dataclass
 class Evaluator:
     """Evaluates static expressions.
 
-    `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` turns
-    `attention[heads = 4]` into a block with some statics set. `report` receives mistakes; a value with a mistake is
-    None."""
+    `lookup` resolves the names in scope, which `names` lists, and `file` resolves blocks. `configure` sets the statics
+    of a block, as in `attention[heads = 4]`, to values of this evaluator. `report` receives mistakes; a value with a
+    mistake is None."""
 
     lookup: Lookup
     names: Callable[[], frozenset[str]]
     file: ResolvedFile
     report: Report
-    configure: Callable[[tree.CallExpression, Declaration | values.BlockValue], values.Value] = lambda call, target: (
-        None
-    )
+    configure: Configure = lambda *block: None
     rounds_down: bool = False
     """whether sizes are divided as lengths are"""
 
@@ -156,13 +156,13 @@ class Evaluator:
         binding = self.lookup(callee.text)
         if isinstance(binding, values.Bound):
             if isinstance(binding.value, values.BlockValue):
-                return self.configure(call, binding.value)
+                return self.configure(self, call.statics, binding.value)
             if isinstance(binding.value, values.Unknown) or binding.value is None:
                 return binding.value
             return self._refused(mistakes.not_a_block(callee.span, callee.text, values.describe(binding.value)))
         declaration = self.file.find(callee.text)
         if declaration is not None:
-            return self.configure(call, declaration)
+            return self.configure(self, call.statics, declaration)
         if len(callee.parts) > 1 and isinstance(self.lookup(callee.parts[0]), values.Data):
             return self._refused(mistakes.size_of_value(callee.span, callee.parts[0], ".".join(callee.parts[1:])))
         return self._refused(mistakes.unknown_block(callee.span, callee.text, self.file.names()))

@@ -297,10 +297,10 @@ class ProgramLoader:
                 continue
             # A recipe may have the name of the model that it trains, and a table the name of either.
             kind = type(item).__name__ if isinstance(item, tree.Recipe | tree.Table) else ""
-            other = first.setdefault((kind, item.name), item)
-            if other is not item:
+            earlier = first.setdefault((kind, item.name), item)
+            if earlier is not item:
                 is_recipe = isinstance(item, tree.Recipe)
-                twice = mistakes.defined_twice(item.name_span, item.name, other.name_span, is_recipe)
+                twice = mistakes.defined_twice(item.name_span, item.name, earlier.name_span, is_recipe)
                 self.diagnostics.append(twice)
                 continue
             if isinstance(item, tree.Definition) or (isinstance(item, tree.Extern) and item.word == "block"):

@@ -83,9 +83,9 @@ def parse_part(source: Source, start: int, end: int) -> ParsedPart:
         return ParsedPart(sound, [], words)
     part = ParsedPart([], [], words)
     for item in units.items(code):
-        nodes, found = _parse_item(source, item)
+        nodes, diagnostics = _parse_item(source, item)
         part.nodes.extend(nodes)
-        part.mistakes.extend(found)
+        part.mistakes.extend(diagnostics)
         if len(part.mistakes) > MOST_ERRORS:
             break
     return part
@@ -93,13 +93,13 @@ def parse_part(source: Source, start: int, end: int) -> ParsedPart:
 
 def join(source: Source, parts: Iterable[ParsedPart]) -> tuple[Program, tuple[Diagnostic, ...]]:
     """Returns the program that consists of parts, and the diagnostics; parts after too many mistakes are left out."""
-    nodes, found = list[Syntax](), list[Diagnostic]()
+    nodes, diagnostics = list[Syntax](), list[Diagnostic]()
     for part in parts:
         nodes += part.nodes
-        found += part.mistakes
-        if len(found) > MOST_ERRORS:
+        diagnostics += part.mistakes
+        if len(diagnostics) > MOST_ERRORS:
             break
-    return Program.of(nodes, source), tuple(found)
+    return Program.of(nodes, source), tuple(diagnostics)
 
 
 def read_tokens(source: Source) -> tuple[Diagnostic | None, list[Token]]:
@@ -135,19 +135,19 @@ def _parse_item(source: Source, code: list[Token]) -> tuple[Iterable[Syntax], It
     sound = _parse_sound(source, code)
     if sound is not None:
         return sound, ()
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     deep, nodes = _deepest_bracket(source, code), list[Syntax]()
     if deep is None:
         builder = TreeBuilder(source)
         recovery = Recovery(source, code, builder)
         nodes = recovery.read()
-        found = recovery.mistakes + builder.mistakes
+        diagnostics = recovery.mistakes + builder.mistakes
         deep = too_deep(nodes)
     if deep is not None:
-        found.append(mistakes.nested_too_deep(deep, DEEPEST))
+        diagnostics.append(mistakes.nested_too_deep(deep, DEEPEST))
         nodes = []
-    whole = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
-    return whole, sorted(set(found), key=lambda mistake: (mistake.span.start, mistake.code))
+    items = [replace(node, is_whole=False) if isinstance(node, Item) else node for node in nodes]
+    return items, sorted(set(diagnostics), key=lambda mistake: (mistake.span.start, mistake.code))
 
 
 def _deepest_bracket(source: Source, code: list[Token]) -> Span | None:

@@ -122,7 +122,7 @@ class Recovery(Feed):
                 self._read_part(each)
                 continue
             self._read_statement(each, any(map(_is_else, unit.body[index + 1 : index + 2])))
-        written = ([token for token in other.tokens if token] for other in others or ())
+        written = ([token for token in group.tokens if token] for group in others or ())
         if after := next(filter(None, written), None):
             # Lines whose header may be missing.
             place = Place(self._source, [], after[0], after, None, ParserStack(self._builder), is_in_recipe=False)

@@ -67,6 +67,11 @@ RECURRENCES = """model small(x: tokens[n]) -> logits[n, vocab] {
     c = linear_recurrence[2](k, k, v, -exp(linear[6](h)), -k, 0.5 * k, s)
     return linear[vocab](group_norm[2](a) + rms_norm[2](b) + c)
 }"""
+IMAGES = """model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    p = linear[4](image_patches[2, columns = 4](h)) + convolve_image[4, width = 2, columns = 4, stride = 2](h)
+    return linear[classes](hold[4](p, h) + convolve_image[4, width = 3, columns = 4, groups = 2](h))
+}"""
 TOLERANCE = 2e-5
 
 
@@ -104,7 +109,7 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 
 PROGRAMS = {
     "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
-    "recurrences": RECURRENCES,
+    "recurrences": RECURRENCES, "images": IMAGES,
     **{name: model(BODIES[name]) for name in (
         "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
         "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",

@@ -302,6 +302,9 @@ class Expressions:
             f"convolve[{width}, 2, dilation = 2, causal = {'true' if self.style.causal else 'false'}]({x})",
             f"every[2](lstm[{width}](interleave[2](concat({x}, {key}))))",
         ]  # fmt: skip
+        if not self.style.causal:  # images of two columns, and their squares of two rows
+            options.append(f"hold[4](linear[{width}](image_patches[2, 2]({x})), {x})")
+            options.append(f"convolve_image[{width}, 3, 2, groups = 2]({x})")
         return Value(self.chance.choice(options), kind)
 
     def pairs(self, query: str, keys: str, heads: str, is_own: bool, depth: int) -> str:

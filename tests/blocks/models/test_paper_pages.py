@@ -269,6 +269,51 @@ def ouro(block: nn.Module, h: Tensor) -> tuple[list[Tensor], list[Tensor], Tenso
     return logits, p, torch.stack([share * share.log() for share in p]).sum(0).mean()
 
 
+def convolved(block: nn.Module, name: str, x: Tensor, stride: int = 1) -> Tensor:
+    """Of an image [rows columns features], by three times three pixels."""
+    kernel, rows = weight(block, f"{name}.weight"), []
+    for i in range(0, x.shape[0], stride):
+        for j in range(0, x.shape[1], stride):
+            y = weight(block, f"{name}.bias")
+            for a in (-1, 0, 1):
+                for c in (-1, 0, 1):
+                    if 0 <= i + a < x.shape[0] and 0 <= j + c < x.shape[1]:
+                        y = y + kernel[..., a + 1, c + 1] @ x[i + a, j + c]
+            rows.append(y)
+    return torch.stack(rows).reshape(x.shape[0] // stride, x.shape[1] // stride, -1)
+
+
+def normed_layer(block: nn.Module, name: str, x: Tensor) -> Tensor:
+    return torch.stack([layer_norm(block, row, name) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape)
+
+
+def residual_stage(block: nn.Module, name: str, h: Tensor) -> Tensor:
+    u = torch.relu(normed_layer(block, f"{name}.norm", convolved(block, f"{name}.convolve_image", h)))
+    return torch.relu(h + normed_layer(block, f"{name}.norm_2", convolved(block, f"{name}.convolve_image_2", u)))
+
+
+def residual_network(block: nn.Module, x: Tensor) -> Tensor:
+    h = torch.relu(normed_layer(block, "norm", convolved(block, "convolve_image", x)))
+    h = residual_stage(block, "residual_stage.stack.0", h)
+    h = torch.stack([torch.stack([h[i : i + 2, j : j + 2].amax((0, 1)) for j in (0, 2)]) for i in (0, 2)])
+    h = residual_stage(block, "residual_stage_2.stack.0", h)
+    h = torch.relu(normed_layer(block, "norm_2", convolved(block, "convolve_image_2", h, 2)))
+    return affine(block, "head", residual_stage(block, "residual_stage_3.stack.0", h).mean((0, 1)))
+
+
+def vision_transformer(block: nn.Module, x: Tensor) -> Tensor:
+    squares = [x[i : i + 2, j : j + 2].permute(2, 0, 1).flatten() for i in (0, 2) for j in (0, 2)]
+    h = torch.cat((weight(block, "class_vector.weight"), affine(block, "patch_embedding", torch.stack(squares))))
+    h = h + weight(block, "positions.weight")[:5]
+    for name in ("stack.0", "stack.1"):
+        u = normed_layer(block, f"{name}.norm", h)
+        q, k, v = (affine(block, f"{name}.attention.{part}", u) for part in ("query", "key", "value"))
+        a = h + affine(block, f"{name}.attention.output", (q @ k.T / 2).softmax(-1) @ v)
+        u = gelu(affine(block, f"{name}.linear", normed_layer(block, f"{name}.norm_2", a)))
+        h = a + affine(block, f"{name}.linear_2", u)
+    return affine(block, "head", layer_norm(block, h[0], "final_norm"))
+
+
 def hashed(token: int, seed: int) -> int:
     draw, prime = Random(seed), 2**31 - 1
     high, low, constant = draw.randrange(1, prime), draw.randrange(1, prime), draw.randrange(prime)
@@ -380,6 +425,29 @@ def test_abacus_begins_at_a_random_place_in_training_and_at_the_first_in_evaluat
     torch.testing.assert_close(own[0, :2], places[:2], atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize(
+    ("name", "statics", "slow"),
+    [
+        ("vision_transformer", "3, 4, heads = 1, ff = 5, patch = 2, columns = 4, most = 9", vision_transformer),
+        ("residual_network", "3, 4, columns = 4", residual_network),
+    ],
+)
+def test_a_page_of_images_has_the_results_and_gradients_of_its_equations(
+    name: str, statics: str, slow: Slow, compiled: Compiled
+) -> None:
+    pages = [page_of(name), page_of("residual_stage")]
+    assert all(len(page.splitlines()) <= 30 for page in pages)
+    model = f"model m(x: seq[n, 2]) -> logits[3] {{ return {name}[{statics}](x) }}\n"
+    module = compiled("\n".join([*pages, model])).double()
+    torch.manual_seed(1)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    x = torch.randn(1, 16, 2, dtype=torch.float64, requires_grad=True)
+    expected = slow(module.get_submodule(name), x.reshape(4, 4, 2))[None]
+    same_gradients(module(x), expected, [*module.parameters(), x])
+    assert_learns(module, torch.randn(8, 16, 2, dtype=torch.float64), torch.arange(8) % 3)
+
+
 @pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net"])
 def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
@@ -388,9 +456,13 @@ def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     assert not [mistake for mistake in check_text(text + recipe) if mistake.is_error]
     torch.manual_seed(1)
     module, tokens = compiled(text, vocab=5), torch.randint(5, (4, N + 1))
+    assert_learns(module, tokens[:, :-1], tokens[:, 1:])
+
+
+def assert_learns(module: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     optimizer, losses = torch.optim.AdamW(module.parameters(), lr=0.02), []
     for _ in range(20):
-        loss = nn.functional.cross_entropy(module(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        loss = nn.functional.cross_entropy(module(inputs).flatten(0, -2), targets.flatten())
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         assert all(parameter.grad is not None for parameter in module.parameters())
