@@ -53,7 +53,7 @@ def lower(x: Float[Tensor, "b h n m"], diagonal: int, reuse: Reuse) -> Float[Ten
     """Returns x with 0 after a diagonal."""
 
     def compute(x: Tensor, out: Tensor | None) -> Tensor:
-        return torch.tril(x, diagonal, out=out)
+        return x.tril(diagonal) if out is None else out.tril_(diagonal)
 
     return linear(x, compute, compute, reuse=reuse)
 
@@ -430,20 +430,23 @@ class CumulativeSumKeys(Weightless):
         **_: Mask,
     ) -> Float[Tensor, "b n m h"]:
         x = only(heads_first(x), self.causal, mask_m, first_row, reuse)
-        if self.exclusive:
-            # Shifted, not y - x, which is inexact where x is large.
-            x = F.pad(x, (0, 1))[..., 1:] if self.backward else F.pad(x, (1, 0))[..., :-1]
-        if self.backward:
-            return heads_last(linear(x, _sums_back, _sums, reuse=(False, reuse[1])))
-        return heads_last(linear(x, _sums, _sums_back, reuse=(False, reuse[1])))
+        sums = partial(sums_so_far, backward=self.backward, exclusive=self.exclusive)
+        transposed = partial(sums_so_far, backward=not self.backward, exclusive=self.exclusive)
+        return heads_last(linear(x, sums, transposed, reuse=(False, reuse[1])))
 
 
-def _sums(x: Tensor, out: Tensor | None) -> Tensor:
-    return torch.cumsum(x, -1, out=out)
-
-
-def _sums_back(x: Tensor, out: Tensor | None) -> Tensor:
-    return x.flip(-1).cumsum(-1).flip(-1)
+def sums_so_far(
+    x: Float[Tensor, "b h n m"], out: Tensor | None, backward: bool, exclusive: bool
+) -> Float[Tensor, "b h n m"]:
+    """Returns the sums of the entries of each row up to each, or from it on, perhaps without it; those from the first
+    on may be written to `out`."""
+    if backward:
+        x, out = x.flip(-1), None
+    y = x.cumsum(-1) if out is None else torch.cumsum(x, -1, out=out)
+    if exclusive and y.shape[-1]:
+        # Shifted, not y - x, which is inexact where x is large.
+        y = F.pad(y, (1, -1))
+    return y.flip(-1) if backward else y
 
 
 class ConvolveMap(nn.Module):
