@@ -203,7 +203,7 @@ def _cell_result(
     has_no_group = is_running = False
     split, _, metric = cell.column.metric.partition(".")
     for plan in plans:
-        run_results = results[id(plan)]
+        run_results = results.get(id(plan), False)  # a cost of the model needs no run
         if split == RUN and metric in COSTS:
             cost = cost_at(plan.graph, metric, cell.column.index or DEFAULT_LENGTH).value
             if cost is not None:

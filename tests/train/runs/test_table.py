@@ -99,6 +99,8 @@ table cost {
         assert ResultCell.of(cells[title, "FLOPs"]).result == f"{costs.flops:,}"
         assert cells[title, "Accuracy"].missing == (1, 2)
     assert not (tmp_path / "runs").exists()
+    program.write_text(program.read_text().replace('    column "Accuracy" test.accuracy\n', ""))
+    assert plan_table(program, "cost").plans == ()
 
 
 def test_the_best_is_chosen_by_the_metric_after_by(
