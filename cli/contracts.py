@@ -84,6 +84,7 @@ def equal(
         ),
     ] = None,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Of the largest number.")] = 1e-10,
     out: Annotated[Path | None, arguments.output("The certificate: .json.")] = None,
     model: arguments.Model = None,
     recipe: arguments.Recipe = None,
@@ -113,7 +114,7 @@ def equal(
         arguments.text_or_path(file), model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ()
     )
     with redirect_stdout(sys.stderr):  # of the module
-        made = certify(page, Plugins.read(plugin or (), "."), other, by_hand, length or LENGTHS, seed)
+        made = certify(page, Plugins.read(plugin or (), "."), other, by_hand, length or LENGTHS, seed, tolerance)
     text = json.dumps(made.facts(), indent=2, ensure_ascii=False)
     if out is not None:
         from archlang.reports.pages import write_file
@@ -126,7 +127,9 @@ def equal(
             console.out.print(f"{pair.page} = {pair.other}{'.T' * pair.is_transposed}, by {pair.by}", markup=False)
         for each in made.comparisons:
             said = f"skipped: {each.skipped}" if each.skipped else f"{each.difference:.1e}  {each.at}"
-            console.out.print(f"{'=' if each.is_equal else '≠'} {each.what:<22}{said}", markup=False, highlight=False)
+            console.out.print(
+                f"{'≠' if each.what in made.different else '='} {each.what:<22}{said}", markup=False, highlight=False
+            )
         verdict = "equal" if made.is_equal else "not equal"
         console.out.print(f"{verdict}: `{made.page}` and `{other}`, up to {made.tolerance:g} of the largest number")
     if not made.is_equal:

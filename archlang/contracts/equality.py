@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import isfinite
 
 import torch
 from torch import Tensor, nn
@@ -51,10 +52,6 @@ class Comparison:
     at: str = ""
     skipped: str = ""
 
-    @property
-    def is_equal(self) -> bool:
-        return self.difference <= TOLERANCE  # false for NaN
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -74,15 +71,30 @@ class Certificate:
 
     @property
     def is_equal(self) -> bool:
-        return all(each.is_equal for each in self.comparisons)
+        return not self.different
+
+    @property
+    def different(self) -> tuple[str, ...]:
+        """What differs by more than the tolerance, or is no number."""
+        return tuple(each.what for each in self.comparisons if not each.difference <= self.tolerance)
 
     def facts(self) -> dict[str, object]:
         """Returns the certificate as JSON has it."""
-        return {"is_equal": self.is_equal, **asdict(self)}
+        finite = [
+            {**asdict(each), "difference": each.difference if isfinite(each.difference) else None}
+            for each in self.comparisons
+        ]
+        return {"is_equal": self.is_equal, **asdict(self), "comparisons": finite}
 
 
 def certify(
-    page: Architecture, plugins: Plugins, python: str, by_hand: Mapping[str, str], lengths: Sequence[int], seed: int
+    page: Architecture,
+    plugins: Plugins,
+    python: str,
+    by_hand: Mapping[str, str],
+    lengths: Sequence[int],
+    seed: int,
+    tolerance: float = TOLERANCE,
 ) -> Certificate:
     """Compares a page with the module that `python` (`module:Class`) of a plugin returns, in float64 and evaluation
     mode, with the same random weights. `by_hand` has names of weights of the page, and those of the module, or with
@@ -110,7 +122,7 @@ def certify(
         page.program.graph.name, {each.path: hashlib.sha256(each.text.encode()).hexdigest() for each in sources},
         {path: str(value) for path, value in origin.settings.items()}, python, plugins.digests(),
         {"archlang": VERSION, "torch": torch.__version__, "python": platform.python_version()},
-        seed, TOLERANCE, tuple(lengths), pairs, compared,
+        seed, tolerance, tuple(lengths), pairs, compared,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PART = re.compile(rf"(?:^|(?<=[{{}}]))[ \t]*(?=(?:{'|'.join(LINE_WORDS)})[ \t\"])", re.MULTILINE)
 # The keywords within a line, by their terminals.
 _CLAUSES = {
-    **{word.upper(): word for word in ("from", "at", "of", "claims", "absent", "median", "log", "in")},
+    **{word.upper(): word for word in ("from", "at", "of", "by", "claims", "absent", "median", "log", "in")},
     "BEST": "best of",
     "AVERAGE": "average of",
 }
@@ -97,7 +97,7 @@ class _Place:
                 name for name in (*resolved.tables, *resolved.used_tables) if self.item is not resolved.tables.get(name)
             )
             yield from (Completion(name, "table") for name in names)
-        elif last in ("CLAIM", "COLUMNS") or (last, before) in _BEFORE_METRICS:
+        elif last in ("CLAIM", "COLUMNS", "BY") or (last, before) in _BEFORE_METRICS:
             yield from (Completion(metric, "metric") for metric in self._recipes.metrics)
         elif last in ("WHERE", "COMMA") and self._terminal(0) == "WHERE":
             yield from (Completion(cost, "metric") for cost in COSTS)

@@ -220,6 +220,7 @@ class CostAt(NamedTuple):
 
 
 COSTS = ("parameters", "flops", "activations", "state")
+DEFAULT_LENGTH = 64  # positions, as those of `archlang summary`
 
 
 def cost_at(graph: Graph, cost: str, length: int) -> CostAt:

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 from archlang.elaborate.static_arguments import plain
 from archlang.errors.effort import spend
-from archlang.graph.card import COSTS, cost_at
+from archlang.graph.card import COSTS, DEFAULT_LENGTH, cost_at
 from archlang.graph.graph import Graph
 from archlang.plan import mistakes
 from archlang.plan.recipe import SEED, ResolvedRecipe
 from archlang.plan.recipe_graph import report_at_point
 from archlang.syntax.tree import CostBound, Setting
 
-DEFAULT_LENGTH = 64  # positions, as those of `archlang summary`
 _LENGTH, _LIMIT = replace(SEED, name="length"), replace(SEED, name="limit", kind="float")
 
 

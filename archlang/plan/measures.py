@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Diagnostic, Report, Span
 from archlang.errors.names import did_you_mean
+from archlang.graph.card import COSTS
 from archlang.plan import mistakes
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve.evaluate import Evaluator
@@ -14,8 +15,8 @@ from archlang.syntax.tree import Name, Setting
 from archlang.types.statics import StaticValue, Symbol
 
 # `run.seconds` and `run.memory` are measured for the run as a whole: the seconds of its training steps, and the largest
-# amount of memory in MiB.
-RUN, RUN_METRICS = "run", ("seconds", "memory")
+# amount of memory in MiB. `run.flops[512]` and the other costs are those of its model, which needs no run.
+RUN, RUN_METRICS = "run", ("seconds", "memory", *COSTS)
 
 # The split whose metrics select weights, but are not measured at the end of a run.
 TRAIN = "train"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from archlang.errors import Source
+from archlang.graph.card import COSTS
 from archlang.graph.graph import Graph
 from archlang.plan.measures import Measures
 from archlang.plugins import NO_PLUGINS, Plugins
@@ -151,9 +152,11 @@ class TablePlan:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """Every run of the table once: the first seed of each cell, then the second seeds, and so on."""
+        """Every run of the table once: the first seed of each cell, then the second seeds, and so on. The costs of a
+        model need none."""
+        measured = [cell for cell in self.cells if cell.column.metric.removeprefix("run.") not in COSTS]
         ranked = sorted(
-            ((rank, order, plan) for order, cell in enumerate(self.cells) for rank, plan in enumerate(cell.plans)),
+            ((rank, order, plan) for order, cell in enumerate(measured) for rank, plan in enumerate(cell.plans)),
             key=lambda entry: entry[:2],
         )
         return tuple({id(plan): plan for _, _, plan in ranked}.values())

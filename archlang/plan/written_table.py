@@ -9,6 +9,7 @@ from functools import cached_property
 from archlang.errors import Span
 from archlang.errors.effort import TooMuchWork
 from archlang.errors.names import did_you_mean, is_typing_error
+from archlang.graph.card import COSTS
 from archlang.plan import mistakes
 from archlang.plan.cells import CellPlanner, settings_text
 from archlang.plan.claims import check_numbers, group_index, literal, written_number
@@ -136,7 +137,7 @@ class WrittenTable:
             elif len(metric.parts) != 2:
                 self._report(bad_metric(metric))
             elif (metric.parts[0] == RUN or metric.parts[1] == "loss") and (
-                column.index is not None or any(map(is_group, column.at))
+                (column.index is not None and metric.parts[1] not in COSTS) or any(map(is_group, column.at))
             ):
                 what = "run" if metric.parts[0] == RUN else "split"
                 self._report(mistakes.measured_as_a_whole(metric.span, metric.text, what))

@@ -19,6 +19,7 @@ from archlang.editor.hover import hover
 from archlang.editor.outline import folds
 from archlang.editor.positions import characters, units
 from archlang.errors import Diagnostic, Span, codes
+from archlang.graph.card import card
 from archlang.graph.graph import Graph
 from archlang.graph.summary import summarize
 from archlang.play import mistakes
@@ -41,6 +42,7 @@ _MOST_LENGTHS = 12
 _LARGEST_LENGTH = 1_000_000
 _FLOAT_BYTES = 4
 _MODELS = "models/"
+_ROWS_OF_CARD = ("state for the next", "reads", "recurrences")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -274,11 +276,15 @@ def _costs(document: Document, shown: GraphItem, graph: Graph, lengths: Sequence
         if not isinstance(sized, str):
             graph, note = sized, f"With {' and '.join(f'{size} = {number}' for size, number in SIZES.items())}."
     first, *others = (summarize(graph, length) for length in lengths)
+    made = card(graph)
+    rows = [f"{name.capitalize()}: {value}." for name, value in made.rows() if name in _ROWS_OF_CARD]
+    claims = [f"{made.model} {claim.sentence} ({claim.source})." for claim in made.claims]
+    claims += ["`archlang card` has the conditions."] * bool(claims)
     return {
         "model": first.model,
         "parameters": first.unique,
         "executed": first.executed,
-        "note": note,
+        "note": " ".join([note, *rows, *claims]).strip(),
         "unknown": [*first.unknown],
         "uncounted": [*first.uncounted],
         "lengths": [

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
+from archlang.graph.card import COSTS
 from archlang.plan.plan import TableColumn, TableRow
 from archlang.reports.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
 from archlang.reports.run_results import TextTable
@@ -77,6 +78,8 @@ class ResultCell:
             if self.measured.is_running:
                 return "running"
             return "not run" if self.measured.missing else "not measured"
+        if self._metric in COSTS:  # of a model, and not of a seed
+            return f"{self.statistics.mean:,.0f}"
         mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
         planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
         shown = self.format(mean) if deviation is None else f"{self.format(mean)} ± {self.format(deviation)}"

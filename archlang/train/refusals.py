@@ -1,4 +1,5 @@
-"""Refuses a training from its plan alone, without torch and before it begins."""
+"""Refuses a training from its plan alone, and decides whether its steps run as CUDA graphs, without torch and before it
+begins."""
 
 import re
 from importlib.metadata import version

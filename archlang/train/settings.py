@@ -1,4 +1,4 @@
-"""How a run is trained: its settings, and the functions of the user's own that some of them name."""
+"""How a run is trained: the settings that optimizers.arch declares, and the user's functions that some of them name."""
 
 from __future__ import annotations
 

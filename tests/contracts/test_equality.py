@@ -1,7 +1,9 @@
 """A page is compared with a module of the user's own, and what differs is found."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,7 +73,7 @@ def compare(tmp_path: Path) -> Compare:
 
 
 def different(made: Certificate) -> list[str]:
-    return [each.what for each in made.comparisons if not each.is_equal]
+    return [*made.different]
 
 
 def test_the_same_architecture_written_by_another_person_is_equal(compare: Compare) -> None:
@@ -89,10 +91,34 @@ def test_the_same_architecture_written_by_another_person_is_equal(compare: Compa
     assert facts["versions"]["torch"] == torch.__version__
 
 
+def test_the_page_of_llama_is_the_module_of_hugging_face(compare: Compare) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    text = (Path(__file__).parents[2] / "docs" / "architectures.md").read_text(encoding="utf-8")
+    (page,) = (each for each in re.findall(r"^```arch\n(.*?)^```", text, re.M | re.S) if "model llama[" in each)
+    module = """
+from transformers import LlamaConfig, LlamaForCausalLM
+def llama(vocab, d, heads, kv_heads, ff, depth):
+    return LlamaForCausalLM(LlamaConfig(
+        vocab_size=vocab, hidden_size=d, intermediate_size=ff, num_hidden_layers=depth, num_attention_heads=heads,
+        num_key_value_heads=kv_heads, tie_word_embeddings=False, rms_norm_eps=1e-6))
+"""
+    made = replace(compare(page, module, "llama", {}), tolerance=1e-5)
+    assert made.is_equal
+    assert len(made.weights) == 21
+    assert all(pair.other.endswith(pair.page.replace("stack.", "layers.")) for pair in made.weights)
+    other = replace(compare(page.replace("silu(", "gelu("), module, "llama", {}), tolerance=1e-5)
+    assert different(other) == ["outputs", "gradients of weights", "padding"]
+
+
 def test_another_epsilon_of_a_norm_is_found(compare: Compare) -> None:
     made = compare(PAGE, MODULE.replace("epsilon=1e-5", "epsilon=1e-6"))
     assert different(made) == ["outputs", "gradients of weights", "padding"]
-    assert max(each.difference for each in made.comparisons) < 1e-2
+    largest = max(each.difference for each in made.comparisons)
+    assert 1e-8 < largest < 1e-2
+    assert (replace(made, tolerance=largest).is_equal, replace(made, tolerance=0.99 * largest).is_equal) == (
+        True,
+        False,
+    )
 
 
 def test_a_module_that_sees_the_future_is_found(compare: Compare) -> None:
@@ -144,6 +170,7 @@ class Small(nn.Module):
 def test_weights_that_are_no_numbers_are_not_equal(compare: Compare) -> None:
     made = compare(PAGE, MODULE.replace("return self.head(h", "return self.head(float('nan') * h"))
     assert "outputs" in different(made)
+    assert json.dumps(made.facts(), allow_nan=False)
 
 
 def test_a_transposed_weight_is_mapped_by_hand(compare: Compare) -> None:

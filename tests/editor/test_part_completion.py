@@ -33,7 +33,7 @@ table results from "a paper" {
 …item
 """
 RECIPE_WORDS = ("task", "model", "train", "test", "vary", "search", "where", "claim")
-METRICS = ("valid.accuracy", "test.accuracy", "test.loss", "run.seconds", "run.memory")
+METRICS = ("valid.accuracy", "test.accuracy", "test.loss", "run.seconds", "run.memory", "run.flops", "run.state")
 STATICS = ("task.order", "model.d", "model.scaling", "train.lr", "seed")
 OF_MODEL, OTHER_STATICS = STATICS[1:3], (STATICS[0], *STATICS[3:])
 

@@ -427,6 +427,8 @@ recipe r {
         (S3, "min_gru", "no parity", 0.1912),
         (S3, "constant_diagonal", "no parity", 0.1922),
         (S3, "attention[heads = 4, position = rotary, causal = true]", "no parity in a layer", 0.1884),
+        (S3, "attention[heads = 4, causal = true]", "no parity in a layer", 0.1886),
+        (S3, "delta_scan[heads = 4, range = 1.0]", "no parity", 0.1967),
         (PARITY, "delta_net[heads = 4, range = 2.0]", "S2", 1.0),
         (PARITY, "delta_net[heads = 4]", "no parity", 0.484),
         (PARITY, "gated_linear_attention[heads = 4]", "no parity", 0.484),
@@ -435,6 +437,8 @@ recipe r {
         (PARITY, "min_gru", "no parity", 0.516),
         (PARITY, "constant_diagonal", "no parity", 0.48),
         (PARITY, "attention[heads = 4, position = rotary, causal = true]", "no parity in a layer", 0.516),
+        (PARITY, "attention[heads = 4, causal = true]", "no parity in a layer", 0.484),
+        (PARITY, "delta_scan[heads = 4, range = 1.0]", "no parity", 0.516),
     ],
 )
 def test_what_a_claim_rules_out_is_not_learned(

@@ -74,7 +74,11 @@ def test_a_model_has_a_picture_and_its_costs_by_length(service: Service) -> None
     assert drawn["svg"].startswith("<svg")
     assert "<style" not in drawn["svg"]
     assert drawn["costs"]["parameters"] == 32 * 8 + 8 * 10 + 10
-    assert drawn["costs"]["note"] == "With vocab = 32 and classes = 10."
+    note = drawn["costs"]["note"]
+    assert note.startswith(
+        "With vocab = 32 and classes = 10. Reads: its own position. m computes functions in uniform TC⁰ only"
+    )
+    assert note.endswith("`archlang card` has the conditions.")
     assert [each["length"] for each in drawn["costs"]["lengths"]] == [4, 8]
 
 

@@ -58,6 +58,9 @@ BODIES = {
     "stack 2 { repeat 4 halting h by token_halt[0.8] { h <- norm(h + linear[d](h)) } } "
     "y = scan c in chunks[2](h) { repeat 4 halting c by token_halt[0.8] { c <- tanh(c + 1) } emit c } "
     "return linear[vocab](y)",
+    "halting of what is before a part, at first nothing": "y = scan v after b in learned[3, d, init = normal]() { "
+    "k = b repeat 3 halting k by token_halt[0.8] { k <- tanh(k + 1) } emit v + sum(k) } "
+    "return linear[vocab](h + sum(y))",
     "emission of a halting loop": "y = repeat 4 halting h by token_halt[0.8] { h <- tanh(h + 1) "
     "emit linear[d](mean(h)) * h + sum(h) } return linear[vocab](y)",
     "act with captured values and another state": "k = h m = learned[3, d, init = normal]() "

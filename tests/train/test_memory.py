@@ -129,7 +129,9 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's o
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
         results = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(results):
-            if isinstance(leaf, Tensor) and (key := leaf.untyped_storage()._cdata) not in self.sizes:
+            if not isinstance(leaf, Tensor) or leaf.is_mkldnn:  # oneDNN's live as long as one operation
+                continue
+            if (key := leaf.untyped_storage()._cdata) not in self.sizes:
                 self.sizes[key] = leaf.untyped_storage().nbytes()
                 weakref.finalize(leaf.untyped_storage(), self.sizes.pop, key)
         self.most = max(self.most, sum(self.sizes.values()))

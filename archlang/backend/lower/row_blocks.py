@@ -1,4 +1,4 @@
-"""The pass `rows`: computes maps in blocks of rows, so that a processor's cache holds them.
+"""The pass `rows`: attention that is written with maps becomes a fused kernel, or is computed in blocks of rows.
 
     scores = self.scores(q, k)                             weigh = rows(self, q, k, v)
     softmax_keys = self.softmax_keys(scores)

@@ -559,7 +559,7 @@ def mean_steps(halting: HaltingState, mask: Bool[Tensor, "b n"] | None) -> Float
     if steps.dim() == 1:
         return steps
     if mask is None:
-        return steps.mean(1)
+        return steps.mean(1).nan_to_num()  # of no positions
     return steps.masked_fill(~mask, 0).sum(1) / mask.sum(1).clamp(min=1)
 
 

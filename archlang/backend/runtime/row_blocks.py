@@ -1,4 +1,4 @@
-"""Maps in blocks of rows: the runtime of what the pass `rows` makes of maps."""
+"""Attention that is written with maps, in fused kernels or in blocks of rows: the runtime of the pass `rows`."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence

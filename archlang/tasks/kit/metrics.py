@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from archlang.graph.card import COSTS
 from archlang.tasks.kit.split import Integers, Ragged, Reals, Split, TargetForm
 from archlang.tasks.kit.task import Unit
 
@@ -28,7 +29,7 @@ WRITTEN_METRICS = ("exact_match", "oracle_match")
 """The metrics of answers that a model writes token by token; they are measured only at the end of a run."""
 
 # Of a run as a whole.
-_COSTS = frozenset({"seconds", "memory"})
+_COSTS = frozenset({"seconds", "memory", *COSTS})
 _SQUARED_ERRORS = frozenset({"squared_error", "last_squared_error"})
 # Also no fractions: they are not shown in per cent.
 LOWER_IS_BETTER = frozenset({"perplexity", "bits_per_byte", "loss"}) | _SQUARED_ERRORS | _COSTS

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archlang.disk.limits import LARGEST_INTEGER
+from archlang.graph.card import COSTS, DEFAULT_LENGTH, cost_at
 from archlang.plan.measures import RUN
 from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
@@ -198,11 +199,16 @@ def _average(cell: TableCell, parts: Sequence[CellResult]) -> CellResult:
 def _cell_result(
     cell: TableCell, plans: Iterable[Plan], results: Mapping[int, FinishedRun | RunError | bool], option: str = ""
 ) -> CellResult:
-    values, missing, damaged = {}, [], {}
+    values, missing, damaged = dict[int, float](), list[int](), dict[int, str]()
     has_no_group = is_running = False
+    split, _, metric = cell.column.metric.partition(".")
     for plan in plans:
-        run_results = results[id(plan)]
-        if isinstance(run_results, RunError):
+        run_results = results.get(id(plan), False)  # a cost of the model needs no run
+        if split == RUN and metric in COSTS:
+            cost = cost_at(plan.graph, metric, cell.column.index or DEFAULT_LENGTH).value
+            if cost is not None:
+                values[plan.seed] = float(cost)
+        elif isinstance(run_results, RunError):
             damaged[plan.seed] = run_results.message
         elif isinstance(run_results, bool):
             missing.append(plan.seed)

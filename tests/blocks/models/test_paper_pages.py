@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,9 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
+from archlang.compile import build
 from archlang.plan.check import check_text
+from archlang.plan.from_file import plan_recipe
 from archlang.train.data import Batch
 from archlang.train.loss import training_loss
+from archlang.train.optimizers import make_optimizer
 from tests.closeness import close, same_gradients
 from tests.conftest import Compiled
 from tests.test_architectures_page import PAGE
@@ -446,6 +450,34 @@ def test_a_page_of_images_has_the_results_and_gradients_of_its_equations(
     expected = slow(module.get_submodule(name), x.reshape(4, 4, 2))[None]
     same_gradients(module(x), expected, [*module.parameters(), x])
     assert_learns(module, torch.randn(8, 16, 2, dtype=torch.float64), torch.arange(8) % 3)
+
+
+def distance_of_logits(text: str, program: Path, width: int, rate: float) -> float:
+    """How far six steps of the recipe move the logits of a width, as a root mean square."""
+    program.write_text(text)
+    plan = plan_recipe(program, "narrow", sets={"model.d": str(width), "train.rates.hidden": str(rate)})
+    torch.manual_seed(1)
+    tokens, module = torch.randint(5, (16, 33)), build(plan.graph)
+    optimizer = make_optimizer(plan.train, module)
+    with torch.no_grad():
+        before = module(tokens[:, :-1])
+    for _ in range(6):
+        loss = nn.functional.cross_entropy(module(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    with torch.no_grad():
+        return float((module(tokens[:, :-1]) - before).square().mean().sqrt())
+
+
+def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path) -> None:
+    (text,) = (text for text in fences(PAGE, "arch") if "block mup_layer[" in text)
+    plain = text.replace("(base / d) * ", "").replace(", scale = 4.0 * heads / d", "").replace("base = 64, ", "")
+    text, plain = (each.replace("= 4e-3", "= 1e-2") for each in (text, plain))
+    program = tmp_path / "program.arch"
+    narrow, *wide = (distance_of_logits(text, program, width, 1e-2 * 64 / width) for width in (64, 256, 512))
+    assert wide == pytest.approx([narrow, narrow], rel=0.3)
+    assert distance_of_logits(plain, program, 512, 1e-2) > 4 * narrow
 
 
 @pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net"])

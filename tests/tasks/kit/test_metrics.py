@@ -91,7 +91,7 @@ def test_perplexity_is_the_exponential_of_the_mean_loss() -> None:
 
 
 def test_only_lower_perplexity_loss_squared_errors_and_costs_are_better() -> None:
-    costs = {"seconds", "memory"}
+    costs = {"seconds", "memory", "parameters", "flops", "activations", "state"}
     lower_is_better = {metric for metric in (*MEANINGS, "loss", *costs) if rank(metric, 2.0) < rank(metric, 1.0)}
     losses = {"perplexity", "bits_per_byte", "loss", "squared_error", "last_squared_error"}
     assert lower_is_better == LOWER_IS_BETTER == costs | losses

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe, plan_table
 from archlang.plan.plan import TableColumn
+from archlang.reports.result_table import ResultCell
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import Timing
 from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
@@ -75,6 +77,30 @@ table cost {
     (folder,) = {runs.run_folder(point) for point in small.cell.plans}
     (folder / "timings.jsonl").write_text("{}\n")
     assert "timings.jsonl is damaged" in runs.cell_results()[0].damaged[1]
+
+
+def test_costs_of_the_card_are_columns_that_need_no_run(program: Path, tmp_path: Path) -> None:
+    table = """
+table cost {
+    row    "R" tiny
+    row    "Wide" tiny at model.d = 16
+    column "Parameters" run.parameters
+    column "FLOPs" run.flops[32]
+    column "Accuracy" test.accuracy
+}
+"""
+    program.write_text(program.read_text() + table)
+    runs = TableRuns(plan_table(program, "cost", seeds=[1, 2]), tmp_path / "runs", device="cpu")
+    cells = {(cell.cell.row.title, cell.cell.column.title): cell for cell in runs.cell_results()}
+    for title, d in (("R", 8), ("Wide", 16)):
+        costs = summarize(plan_recipe(program, sets={"model.d": str(d)}).graph, 32)
+        assert cells[title, "Parameters"].values == {1: costs.unique, 2: costs.unique}
+        assert cells[title, "FLOPs"].values == {1: costs.flops, 2: costs.flops}
+        assert ResultCell.of(cells[title, "FLOPs"]).result == f"{costs.flops:,}"
+        assert cells[title, "Accuracy"].missing == (1, 2)
+    assert not (tmp_path / "runs").exists()
+    program.write_text(program.read_text().replace('    column "Accuracy" test.accuracy\n', ""))
+    assert plan_table(program, "cost").plans == ()
 
 
 def test_the_best_is_chosen_by_the_metric_after_by(
