@@ -25,9 +25,9 @@ BUDGETS = {
     "editor play": (4_629, 4_400, 229),
     "reports": (3_705, 3_700, 6),
     "cli": (3_616, 3_500, 154),
-    "": (22_432, 16_500, 5_932),
+    "": (22_426, 16_500, 5_932),
 }
-TOTAL = 71_060  # the aim is 61,000, and the room of the parts
+TOTAL = 71_054  # the aim is 61,000, and the room of the parts
 TESTS = 63_156  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60

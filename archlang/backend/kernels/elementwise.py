@@ -43,21 +43,18 @@ def keeping_arguments() -> Iterator[None]:
 
 
 def permitted(x: Tensor, reuse: Reuse) -> Reuse:
-    """Returns which memory may be overwritten: none outside of plain calls on a CPU, and under autocast, where results
-    have other types than arguments."""
-    if reuse == NO_REUSE or x.device.type != "cpu" or not is_plain() or _KEEPS.get():
+    """Returns which memory may be overwritten: none outside of plain calls with gradients on a CPU, and under autocast,
+    where results have other types than arguments."""
+    if reuse == NO_REUSE or not x.requires_grad or x.device.type != "cpu" or not is_plain() or _KEEPS.get():
         return NO_REUSE
     return NO_REUSE if torch.is_autocast_enabled("cpu") else reuse
 
 
 def linear(x: Tensor, compute: _Compute, transposed: _Compute, reuse: Reuse = NO_REUSE) -> Tensor:
     """Returns a linear function of a tensor, whose derivative is `transposed`."""
-    if not is_plain():
+    if not x.requires_grad or not is_plain():
         return compute(x, None)
-    reuse = permitted(x, reuse)
-    if not x.requires_grad:
-        return compute(x, x if reuse[0] else None)
-    y: Tensor = _Linear.apply(x, compute, transposed, reuse)  # type: ignore[no-untyped-call]  # torch's own
+    y: Tensor = _Linear.apply(x, compute, transposed, permitted(x, reuse))  # type: ignore[no-untyped-call]  # torch's own
     return y
 
 
@@ -66,26 +63,25 @@ def nonlinear(
 ) -> Tensor:
     """Returns a function of a tensor with its derivative, which takes the argument instead of the result with
     `of_argument`. Call it only where Python runs the call."""
-    reuse = permitted(x, reuse)
     if not x.requires_grad:
-        return compute(x, x if reuse[0] else None)
-    y: Tensor = _Nonlinear.apply(x, compute, derivative, reuse, of_argument)  # type: ignore[no-untyped-call]  # torch's own
+        return compute(x, None)
+    y: Tensor = _Nonlinear.apply(x, compute, derivative, permitted(x, reuse), of_argument)  # type: ignore[no-untyped-call]  # torch's own
     return y
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, compute: _Compute, transposed: _Compute, reuse: Reuse) -> Tensor:  # Any: torch's
-        ctx.functions, ctx.reuse = (transposed, compute), (reuse[1], False)
+        ctx.functions, ctx.reuse = (transposed, compute), reuse[1]
         # With `data`, autograd records no change of a view, whose derivative would copy it.
         return compute(x, x.data if reuse[0] else None)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # Any: as above
-        # If it is differentiated again, autograd keeps the gradient.
-        reuse = NO_REUSE if torch.is_grad_enabled() else ctx.reuse
         transposed, compute = ctx.functions
-        return linear(gradient, transposed, compute, reuse), None, None, None
+        if torch.is_grad_enabled():  # autograd keeps the gradient
+            return linear(gradient, transposed, compute), None, None, None
+        return transposed(gradient, gradient if ctx.reuse else None), None, None, None
 
 
 class _Nonlinear(torch.autograd.Function):
@@ -119,8 +115,6 @@ def added(x: Float[Tensor, "*b"], y: Float[Tensor, "*b"], reuse: Reuse = NO_REUS
     """Returns x + y of equal shapes."""
     if not permitted(x, reuse)[0]:
         return x + y
-    if not (x.requires_grad or y.requires_grad):
-        return x.add_(y)
     result: Tensor = _Added.apply(x, y)  # type: ignore[no-untyped-call]  # torch's own
     return result
 

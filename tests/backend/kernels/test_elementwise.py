@@ -98,9 +98,9 @@ def test_overwritten_memory_changes_no_result_or_gradient(name: str, reuse: Reus
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "scaled", "added", "softmax"])
-@pytest.mark.parametrize("context", ["", "observed", "autocast", "transform"])
+@pytest.mark.parametrize("context", ["", "observed", "autocast", "transform", "no gradients"])
 def test_an_argument_is_overwritten_in_plain_calls_only(name: str, context: str) -> None:
-    x = torch.randn(2, 5, 5, dtype=torch.float64)
+    x = 1 * torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=context != "no gradients")
     before = x.clone()
 
     def call(own: Tensor) -> Tensor:
