@@ -251,7 +251,7 @@ def test_recipes_have_claims_with_all_their_parts() -> None:
 def test_a_row_has_claims_for_the_columns_and_a_recipe_has_a_base() -> None:
     recipe, table = program(
         'recipe b from a { claim median x.y = 1 from "S" } '
-        'table t from "T" { row "r" best best of claims claims -, -1 }'
+        'table t from "T" { row "r" median best of claims claims -, -1 }'
     ).items
     assert isinstance(recipe, tree.Recipe)
     assert isinstance(recipe.parts[0], tree.Claim)
@@ -259,7 +259,7 @@ def test_a_row_has_claims_for_the_columns_and_a_recipe_has_a_base() -> None:
     assert isinstance(table, tree.Table)
     (row,) = table.parts
     assert isinstance(row, tree.Row)
-    assert (table.origin, row.recipe, [path.text for path in row.best_of]) == ("T", "best", ["claims"])
+    assert (table.origin, row.recipe, [path.text for path in row.best_of]) == ("T", "median", ["claims"])
     assert row.published is not None
     assert [unparse(number) for number in row.published.cells] == ["-", "-1"]
     assert row.span.text.endswith("-1")
