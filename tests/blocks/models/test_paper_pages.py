@@ -101,6 +101,33 @@ def delta_product(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def mamba3(block: nn.Module, u: Tensor) -> Tensor:
+    """Turns the state itself, as complex numbers, where the page turns B and C."""
+    sizes = [8, 8, 4, 4, 2, 2, 2, 2]
+    gate, x, b, c, turns, step, a, share = torch.split(u @ weight(block, "in_proj.weight").T, sizes, -1)
+    step = nn.functional.softplus(step + weight(block, "dt_bias.weight"))
+    rate, share = torch.where(a < 0, -1 / (1 - a), -(1 + a)), torch.sigmoid(share)
+    heads = []
+    for head in range(2):
+        values = x[:, 4 * head : 4 * head + 4]
+        state, before = torch.zeros(2, 4, dtype=torch.complex128), torch.zeros(2, 4, dtype=torch.complex128)
+        rows = []
+        for i in range(N):
+            key, query = (
+                torch.view_as_complex((normed(block, f"{name}_norm", row[i]) + 1 + bias).view(2, 2))
+                for name, row in (("b", b), ("c", c))
+                for bias in [weight(block, f"{name}_bias.weight").view(2, 4)[head]]
+            )
+            dt, angle = step[i, head], step[i, head] * torch.pi * torch.tanh(turns[i])
+            written = key[:, None] * values[i]
+            kept = torch.exp(torch.complex(rate[i, head] * dt, torch.zeros(())) - 1j * angle)[:, None]
+            state = kept * (state + (1 - share[i, head]) * dt * before) + share[i, head] * dt * written
+            rows.append((query.conj() @ state).real + (1 + weight(block, "skip.weight")[0, head]) * values[i])
+            before = written
+        heads.append(torch.stack(rows))
+    return (torch.cat(heads, -1) * silu(gate)) @ weight(block, "out_proj.weight").T
+
+
 def layer_norm(block: nn.Module, x: Tensor, name: str = "post") -> Tensor:
     norm = block.get_submodule(name)
     centred = x - x.mean()
@@ -361,11 +388,19 @@ PAGES: dict[str, tuple[str, Slow]] = {
     "abacus": ("abacus[d, most = 9, offset = 0](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
     "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
+    "mamba3": ("mamba3(x)", mamba3),
     "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
 }  # fmt: skip
 
 
+PARTS = {"mamba3": "turned"}  # the block that a page needs besides
+
+
 def page_of(name: str) -> str:
+    return "".join(block_of(each) for each in (PARTS.get(name), name) if each is not None)
+
+
+def block_of(name: str) -> str:
     (text,) = (text for text in fences(PAGE, "arch") if f"block {name}[" in text)
     (page,) = (part for part in re.split(r"\n(?=block )", text) if part.startswith(f"block {name}["))
     return page
@@ -480,7 +515,7 @@ def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path
     assert distance_of_logits(plain, program, 512, 1e-2) > 4 * narrow
 
 
-@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net"])
+@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net", "mamba3"])
 def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
     text = f"{page_of(name)}\n{model}"
