@@ -233,17 +233,20 @@ class _Other:
         self.module = module.double().eval()
         self._call = PluginFunction("the module", make.path, self.module)
         forward = inspect.signature(self.module.forward).parameters
-        self.mask = next((name for name in _MASKS if name in forward), None)
+        self.masks = [name for name in _MASKS if name in forward]
 
     def weight(self, pair: WeightPair) -> Tensor:
         weight = dict(self.module.named_parameters())[pair.other]
         return weight.T if pair.is_transposed else weight
 
     def __call__(self, fields: Sequence[Tensor], lengths: Tensor | None = None) -> Tensor:
-        named: dict[str, object] = {}
-        if lengths is not None and self.mask is not None:
-            mask = torch.arange(fields[0].shape[1]) < lengths[:, None]
-            named = {self.mask: {"lengths": lengths, "attention_mask": mask.long()}.get(self.mask, mask)}
+        real: dict[str, Tensor] = {}
+        if self.masks:
+            count, longest = fields[0].shape[:2]
+            lengths = torch.full((count,), longest) if lengths is None else lengths
+            mask = torch.arange(longest) < lengths[:, None]
+            real = {"lengths": lengths, "mask": mask, "attention_mask": mask.long()}
+        named = {name: real[name] for name in self.masks}
         result = self._call(*(field.clone() if field.requires_grad else field for field in fields), **named)
         for part in ("logits", "last_hidden_state"):
             result = getattr(result, part, result)
@@ -345,13 +348,17 @@ def _padding(page: Architecture, other: _Other, longest: int) -> Comparison:
     lengths = torch.tensor([longest, max(1, longest // 2), 1])
     expected = page(*fields, lengths=lengths)
     gaps: dict[str, float] = {}
-    padded = other(fields, lengths) if other.mask else None
+    padded = other(fields, lengths) if other.masks else None
     for sample, length in enumerate(lengths.tolist()):
         alone = [field[sample : sample + 1, :length] for field in fields]
         result = other(alone) if padded is None else padded[sample : sample + 1]
         kept = slice(length) if expected.ndim > 2 else slice(None)
         gaps[f"{length} of {longest} positions"] = _gap(expected[sample : sample + 1, kept], result[:, kept])
-    how = f"`{other.mask}`" if other.mask else "without a mask, each of its samples is alone"
+    how = (
+        ", ".join(f"`{name}`" for name in other.masks)
+        if other.masks
+        else "without a mask, each of its samples is alone"
+    )
     worst = _largest("padding", gaps)
     return Comparison("padding", worst.difference, f"{worst.at}; {how}")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -61,9 +60,24 @@ class _Settled(torch.autograd.Function):
         return tuple(value.view_as(value) for value in values)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return (None, *ctx.summed(gradients))
+        with torch.no_grad():
+            total = ctx.summed(gradients)
+        if torch.is_grad_enabled():  # of `create_graph`
+            total = _Once.apply(*(each.detach().requires_grad_() for each in total))  # type: ignore[no-untyped-call]
+        return (None, *total)
+
+
+class _Once(torch.autograd.Function):
+    """The same tensors without a derivative. `once_differentiable` of torch would give zeros for the step's weights."""
+
+    @staticmethod
+    def forward(ctx: Any, *values: Tensor) -> tuple[Tensor, ...]:  # Any: as in torch
+        return tuple(value.view_as(value) for value in values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        raise RuntimeError("a settled loop has no second derivative")
 
 
 def _unrolled(step: Callable[..., Any], states: Sequence[Any], terms: int) -> Any:

@@ -64,6 +64,13 @@ def test_truncated_terms_are_those_of_the_series(compiled: Compiled, terms: int)
     same_gradients(module(x), (result + result * result)[None], [*module.parameters(), x])
 
 
+def test_a_second_derivative_is_refused(compiled: Compiled) -> None:
+    x = X.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loop(compiled)(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="a settled loop has no second derivative"):
+        gradient.square().sum().backward()  # type: ignore[no-untyped-call]
+
+
 def test_a_transform_gets_the_same_gradient(compiled: Compiled) -> None:
     module = loop(compiled, steps=4)
     weights: dict[str, Tensor] = dict(module.named_parameters())

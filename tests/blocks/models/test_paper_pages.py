@@ -397,12 +397,12 @@ PARTS = {"mamba3": "turned"}  # the block that a page needs besides
 
 
 def page_of(name: str) -> str:
-    return "".join(block_of(each) for each in (PARTS.get(name), name) if each is not None)
+    return "\n".join(block_of(each) for each in (PARTS.get(name), name) if each is not None)
 
 
 def block_of(name: str) -> str:
-    (text,) = (text for text in fences(PAGE, "arch") if f"block {name}[" in text)
-    (page,) = (part for part in re.split(r"\n(?=block )", text) if part.startswith(f"block {name}["))
+    (text,) = (text for text in fences(PAGE, "arch") if f"block {name}" in text)
+    (page,) = (part for part in re.split(r"\n(?=block )", text) if re.match(rf"block {name}\b", part))
     return page
 
 
@@ -542,7 +542,7 @@ def assert_learns(module: nn.Module, inputs: Tensor, targets: Tensor) -> None:
 def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compiled: Compiled) -> None:
     call, slow = PAGES[name]
     page = page_of(name)
-    assert len(page.splitlines()) <= 30
+    assert sum(map(bool, page.splitlines())) <= 30
     takes_tokens = name in ("abacus", "engram")
     field = "tokens[n]" if takes_tokens else f"seq[n, {D}]"
     text = f"{page}\nmodel m[d = {D}](x: {field}) -> logits[n, {D}] {{ return {call} }}\n"
