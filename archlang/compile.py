@@ -127,7 +127,7 @@ def plan_named(
     model without a recipe."""
     resolved = load_file(path, allow)
     means_recipe = recipe is not None or (model is None and resolved.recipes)
-    return plan_first_point(resolved, recipe, sets) if means_recipe else None
+    return plan_first_point(resolved, recipe, sets, is_bounded=False) if means_recipe else None
 
 
 def compile_named(
@@ -158,7 +158,7 @@ def elaborate(
     Raises:
         ProgramError: the model has mistakes, or the file has no such model or recipe."""
     if recipe is not None or (model is None and resolved.recipes):
-        return plan_first_point(resolved, recipe, sets).graph
+        return plan_first_point(resolved, recipe, sets, is_bounded=False).graph
     return model_graph(resolved, model, statics)
 
 

@@ -49,11 +49,16 @@ class UnreadLine(AssertionError):
 
 
 def plan_first_point(
-    resolved: ResolvedFile, recipe: str | None, sets: Mapping[str, str] | None, plugins: Iterable[str | Path] = ()
+    resolved: ResolvedFile,
+    recipe: str | None,
+    sets: Mapping[str, str] | None,
+    plugins: Iterable[str | Path] = (),
+    *,
+    is_bounded: bool = True,
 ) -> Plan:
-    """As `plan_recipe`, of a file that is already resolved."""
+    """As `plan_recipe`, of a file that is already resolved; `is_bounded` as of `Planner.plan`."""
     planner, report = _planner(resolved, recipe, sets, plugins)
-    return _without_errors(planner.plan(planner.first_point()), report)
+    return _without_errors(planner.plan(planner.first_point(), is_bounded=is_bounded), report)
 
 
 def plan_search(

@@ -116,8 +116,9 @@ class Planner:
         """The first value of each static that the recipe varies."""
         return {static.path.text: static.settings[0] for static in self.varied if static.values}
 
-    def plan(self, point: Mapping[str, Setting]) -> Plan | None:
-        """The plan of a point, settings by their dotted paths; None, and a report, if it has a mistake."""
+    def plan(self, point: Mapping[str, Setting], *, is_bounded: bool = True) -> Plan | None:
+        """The plan of a point, settings by their dotted paths; None, and a report, if it has a mistake. Without
+        `is_bounded` its model may cost more than the recipe's bounds."""
         recipe = self.recipe
         spend(2 * len(recipe.parameters))
         settings = {**point, **self.overrides}
@@ -137,7 +138,7 @@ class Planner:
             if graph is not None and at_test is not None and not have_same_weights(graph, at_test):
                 first = recipe.parts.at_test[0]
                 recipe.report(name_mistakes.test_changes_weights(first.span, first.path.text))
-        if graph is not None and recipe.parts.bounds:
+        if graph is not None and is_bounded:
             check_bounds(recipe, graph, settings)
         measures = self.measures(settings)
         seed = rules.check_seed(recipe, settings["seed"].value) if "seed" in settings else 1

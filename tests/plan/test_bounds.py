@@ -113,6 +113,14 @@ def test_a_recipe_takes_the_bounds_of_its_base_unless_it_has_its_own() -> None:
     assert messages(bounded + own) == []
 
 
+def test_a_bound_of_the_base_names_the_recipe_that_exceeds_it_and_its_costs_can_be_seen(tmp_path: Path) -> None:
+    text = recipe("where parameters <= 3_000") + "recipe wide from small { model mixer[d = 64] }\n"
+    (mistake,) = check_text(text)
+    assert (mistake.code, mistake.labels[-1].text) == ("E0641", "in the recipe `wide`")
+    graph = compile_named(written(tmp_path, text), None, "wide", {})
+    assert card(graph).unique > 3_000
+
+
 def test_a_setting_of_the_command_line_keeps_to_the_bounds(tmp_path: Path) -> None:
     file = written(tmp_path, recipe("where parameters <= 2_000"))
     assert plan_recipe(file).settings["model.d"] == 16
