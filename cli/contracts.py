@@ -131,7 +131,9 @@ def equal(
                 f"{'≠' if each.what in made.different else '='} {each.what:<22}{said}", markup=False, highlight=False
             )
         verdict = "equal" if made.is_equal else "not equal"
-        console.out.print(f"{verdict}: `{made.page}` and `{other}`, up to {made.tolerance:g} of the largest number")
+        lengths = ", ".join(map(str, made.lengths))
+        of_numbers = f"up to {made.tolerance:g} of the largest number, at lengths {lengths}"
+        console.out.print(f"{verdict}: `{made.page}` and `{other}`, {of_numbers}")
     if not made.is_equal:
         raise typer.Exit(1)
 
