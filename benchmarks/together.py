@@ -34,7 +34,7 @@ class Clock(Stop):
         self._times: list[float] = []
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         if self._asks in self._ends:
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
@@ -42,8 +42,8 @@ class Clock(Stop):
         self._asks += 1
         return len(self._times) == len(self._ends)
 
-    @asked.setter
-    def asked(self, value: bool) -> None:
+    @requested.setter
+    def requested(self, value: bool) -> None:
         raise KeyboardInterrupt
 
     @property
