@@ -52,12 +52,12 @@ class StopAfter(Stop):
         self.asks = asks
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         self.asks -= 1
         return self.asks < 0
 
-    @asked.setter
-    def asked(self, value: bool) -> None:
+    @requested.setter
+    def requested(self, value: bool) -> None:
         raise AssertionError
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from archlang.backend.kernels import elementwise
 from archlang.backend.kernels.elementwise import Reuse, added, exp, keeping_arguments, scaled, sigmoid, softplus, tanh
 from archlang.backend.kernels.masked_softmax import causal_softmax
-from tests.closeness import same_gradients
+from tests.closeness import close, same_gradients
 
 Function = Callable[[Tensor], Tensor]
 FUNCTIONS: list[tuple[Function, Function]] = [(exp, torch.exp), (tanh, torch.tanh)]
@@ -70,7 +70,7 @@ def test_derivatives_can_be_differentiated_again(fast: Function, plain: Function
 def test_transforms_of_torch_func_compute_torch_s_own(fast: Function, plain: Function) -> None:
     x = torch.randn(4, 3)
     jacobians = [torch.func.vmap(torch.func.jacrev(own))(x) for own in (fast, plain)]
-    torch.testing.assert_close(*jacobians)
+    close(*jacobians)
 
 
 OVERWRITING: dict[str, tuple[Callable[[Tensor, Reuse], Tensor], Function]] = {
@@ -94,7 +94,7 @@ def test_overwritten_memory_changes_no_result_or_gradient(name: str, reuse: Reus
     x = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
     same_gradients(fast(2 * x, reuse) * 1, plain(2 * x), [x], tolerance=1e-12)
     with torch.no_grad():
-        torch.testing.assert_close(fast(2 * x, reuse), plain(2 * x))
+        close(fast(2 * x, reuse), plain(2 * x))
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "scaled", "added", "softmax"])
@@ -112,7 +112,7 @@ def test_an_argument_is_overwritten_in_plain_calls_only(name: str, context: str)
     }
     with contexts.get(context, nullcontext()):
         result = torch.func.vmap(call)(x) if context == "transform" else call(x)
-    torch.testing.assert_close(result, OVERWRITING[name][1](before))
+    close(result, OVERWRITING[name][1](before))
     assert torch.equal(x, result if not context else before)
 
 
