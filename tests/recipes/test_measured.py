@@ -60,15 +60,20 @@ def test_the_page_of_the_quick_recipes_has_the_recorded_numbers(title: str) -> N
     assert expected == {}
 
 
-PAPERS, QUICK, LANGUAGE = (
-    (RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick", "language")
+PAPERS, QUICK, LANGUAGE, FIELD = (
+    (RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick", "language", "field")
 )
 TABLE = r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/\w+/runs)\n```\n\n(\|.*?)\n\n"
-COMMANDS = re.findall(TABLE, PAPERS + QUICK + LANGUAGE, re.MULTILINE | re.DOTALL)
+COMMANDS = re.findall(TABLE, PAPERS + QUICK + LANGUAGE + FIELD, re.MULTILINE | re.DOTALL)
 
 
 def test_the_pages_have_a_section_for_each_record() -> None:
-    sections = [PAPERS.count("\n## ") - 3, QUICK.count("\n## ") - len(SECTIONS) - 1, LANGUAGE.count("\n## Records\n")]
+    sections = [
+        PAPERS.count("\n## ") - 3,
+        QUICK.count("\n## ") - len(SECTIONS) - 1,
+        LANGUAGE.count("\n## Records\n"),
+        1,
+    ]
     assert len(COMMANDS) == sum(sections)
 
 
