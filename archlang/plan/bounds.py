@@ -18,8 +18,9 @@ _LENGTH, _LIMIT = replace(SEED, name="length"), replace(SEED, name="limit", kind
 def check_bounds(recipe: ResolvedRecipe, graph: Graph, point: Mapping[str, Setting]) -> None:
     """Reports the bounds that the model of a point exceeds; `point` are the settings that are not those of the lines of
     the recipe."""
-    model = recipe.parts.choices.get("model")
-    report = report_at_point(recipe, point, None if model is None else model.value.span)
+    model, own = recipe.parts.choices.get("model"), recipe.parts.recipe.span
+    is_of_base = not all(own.contains(bound.span) for bound in recipe.parts.bounds)
+    report = report_at_point(recipe, point, model.value.span if model is not None and is_of_base else None)
     nodes = sum(1 for _ in graph.region.walk())
     for bound in recipe.parts.bounds:
         if (read := read_bound(recipe, bound)) is None:
