@@ -23,6 +23,7 @@ from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
 from archlang.resolve.unused import unbound_names, unused_names, unused_uses
+from archlang.syntax.tokens import PART_WORDS, RECIPE_WORDS, TABLE_WORDS
 from archlang.syntax.tree import Columns, Definition, Extern, Recipe, Table, Use
 
 # Step budgets of a check: for blocks, models and the first point of each recipe, and with all other points.
@@ -150,12 +151,21 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: Re
 
 
 def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
-    """Whether a syntax mistake is in no item that has a whole name."""
+    """Whether a syntax mistake is in no item that has a whole name, or is a line of an item whose header is lost."""
     return _is_of_syntax(mistake) and not any(
-        item.span.contains(mistake.span) and mistake.span.start > item.name_span.start
+        item.span.contains(mistake.span)
+        and mistake.span.start > item.name_span.start
+        and mistake.span.text not in _lines_of_others(item)
         for item in resolved.program.items
         if not isinstance(item, Use)
     )
+
+
+def _lines_of_others(item: Item) -> tuple[str, ...]:
+    """The first words of lines that recipes and tables have, and an item like this one has not."""
+    if isinstance(item, Recipe | Table):
+        return RECIPE_WORDS if isinstance(item, Table) else TABLE_WORDS
+    return PART_WORDS
 
 
 def _is_of_syntax(diagnostic: Diagnostic) -> bool:

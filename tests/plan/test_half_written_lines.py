@@ -169,6 +169,32 @@ def test_a_name_may_be_that_of_an_item_whose_header_cannot_be_read(header: str) 
     assert codes != set()
 
 
+@pytest.mark.parametrize("lost", ["}\n\nrecipe first {", "}\n\ntable results {"])
+def test_a_name_may_be_that_of_an_item_whose_header_is_lost(lost: str) -> None:
+    text = """model m(x: tokens[n]) -> logits[classes] {
+    return embed[8](x) |> last |> linear[classes]
+}
+
+recipe first {
+    task  ctl
+    model m
+    train adamw[steps = 10]
+}
+
+table results {
+    row    "A" first
+    column "B" test.accuracy
+}
+
+table both {
+    row    "A" first
+    column "B" average of results
+}
+"""
+    assert check_text(text) == ()
+    assert {diagnostic.code for diagnostic in check_text(text.replace(lost, ""))} == {"E0101"}
+
+
 @pytest.mark.parametrize("word", ["task", "model", "train"])
 def test_a_line_of_a_recipe_that_cannot_be_read_is_not_missing(word: str) -> None:
     line = re.search(rf"(?m)^    {word}\b.*$", RECIPE)
