@@ -114,8 +114,8 @@ def equal(
         arguments.text_or_path(file), model, recipe, parse_sets(sets), plugins=plugin or (), allow=allow or ()
     )
     with redirect_stdout(sys.stderr):  # of the module
-        made = certify(page, Plugins.read(plugin or (), "."), other, by_hand, length or LENGTHS, seed, tolerance)
-    text = json.dumps(made.facts(), indent=2, ensure_ascii=False)
+        certificate = certify(page, Plugins.read(plugin or (), "."), other, by_hand, length or LENGTHS, seed, tolerance)
+    text = json.dumps(certificate.facts(), indent=2, ensure_ascii=False)
     if out is not None:
         from archlang.reports.pages import write_file
 
@@ -123,18 +123,20 @@ def equal(
     if as_json:
         console.out.write(text)
     else:
-        for pair in (each for each in made.weights if each.by != "name"):
+        for pair in (each for each in certificate.weights if each.by != "name"):
             console.out.print(f"{pair.page} = {pair.other}{'.T' * pair.is_transposed}, by {pair.by}", markup=False)
-        for each in made.comparisons:
+        for each in certificate.comparisons:
             said = f"skipped: {each.skipped}" if each.skipped else f"{each.difference:.1e}  {each.at}"
             console.out.print(
-                f"{'≠' if each.what in made.different else '='} {each.what:<22}{said}", markup=False, highlight=False
+                f"{'≠' if each.what in certificate.different else '='} {each.what:<22}{said}",
+                markup=False,
+                highlight=False,
             )
-        verdict = "equal" if made.is_equal else "not equal"
-        lengths = ", ".join(map(str, made.lengths))
-        of_numbers = f"up to {made.tolerance:g} of the largest number, at lengths {lengths}"
-        console.out.print(f"{verdict}: `{made.page}` and `{other}`, {of_numbers}")
-    if not made.is_equal:
+        verdict = "equal" if certificate.is_equal else "not equal"
+        lengths = ", ".join(map(str, certificate.lengths))
+        of_numbers = f"up to {certificate.tolerance:g} of the largest number, at lengths {lengths}"
+        console.out.print(f"{verdict}: `{certificate.page}` and `{other}`, {of_numbers}")
+    if not certificate.is_equal:
         raise typer.Exit(1)
 
 

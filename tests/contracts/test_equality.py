@@ -147,22 +147,22 @@ class Small(nn.Module):
     assert different(compare(page, module.format(".detach()"), by_hand={})) == ["gradients of inputs"]
 
 
-def test_padding_is_compared_by_the_mask_that_a_module_takes(compare: Compare) -> None:
-    page = "model small[d = 8](x: tokens[n]) -> logits[vocab] { return linear[vocab](mean(embed[d](x))) }"
-    module = """
+MEAN = "model small[d = 8](x: tokens[n]) -> logits[vocab] { return linear[vocab](mean(embed[d](x))) }"
+SMALL = """
 from torch import nn
 class Small(nn.Module):
     def __init__(self, vocab, d):
         super().__init__()
-        self.embed, self.linear = nn.Embedding(vocab, d), nn.Linear(d, vocab)
-    def forward(self, x, mask=None):
-        h = self.embed(x)
-        if mask is None:
-            return self.linear(h.mean(1))
-        return self.linear((h * mask[..., None]).sum(1) / {})
+        self.embed, self.linear = nn.Embedding(vocab, d), nn.Linear(d, vocab)"""
+
+
+def test_padding_is_compared_by_the_masks_that_a_module_requires(compare: Compare) -> None:
+    module = f"""{SMALL}
+    def forward(self, x, mask, lengths):
+        return self.linear((self.embed(x) * mask[..., None]).sum(1) / {{}})
 """
-    assert compare(page, module.format("mask.sum(1, keepdim=True)"), by_hand={}).is_equal
-    wrong = compare(page, module.format("x.shape[1]"), by_hand={})
+    assert compare(MEAN, module.format("mask.sum(1, keepdim=True)"), by_hand={}).is_equal
+    wrong = compare(MEAN, module.format("x.shape[1]"), by_hand={})
     assert different(wrong) == ["padding"]
     assert [each.skipped for each in wrong.comparisons if each.what == "causality"] != [""]
 
@@ -209,18 +209,12 @@ def test_layers_belong_together_by_their_numbers() -> None:
 
 
 def test_another_shape_of_the_result_is_said(compare: Compare) -> None:
-    page = "model small[d = 8](x: tokens[n]) -> logits[vocab] { return linear[vocab](mean(embed[d](x))) }"
-    module = """
-from torch import nn
-class Small(nn.Module):
-    def __init__(self, vocab, d):
-        super().__init__()
-        self.embed, self.linear = nn.Embedding(vocab, d), nn.Linear(d, vocab)
+    module = f"""{SMALL}
     def forward(self, x):
         return self.linear(self.embed(x))
 """
     with pytest.raises(EqualityError, match=r"the shape \(3, 7\), that of the module \(3, 1, 7\)"):
-        compare(page, module, by_hand={})
+        compare(MEAN, module, by_hand={})
 
 
 def test_errors_of_the_module_name_its_line(compare: Compare) -> None:
