@@ -18,17 +18,17 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_429, 4_200, 229),
-    "elaborate resolve types plan": (10_323, 9_800, 549),
+    "elaborate resolve types plan": (10_333, 9_800, 549),
     "train api": (10_052, 7_900, 2_152),
     "tasks data": (9_877, 8_600, 1_277),
     "export": (2_006, 2_400, 0),
     "editor play": (4_629, 4_400, 229),
     "reports": (3_705, 3_700, 6),
-    "cli": (3_618, 3_500, 154),
+    "cli": (3_620, 3_500, 154),
     "": (22_447, 16_500, 5_947),
 }
-TOTAL = 71_086  # the aim is 61,000, and the room of the parts
-TESTS = 63_211  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
+TOTAL = 71_098  # the aim is 61,000, and the room of the parts
+TESTS = 63_231  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
