@@ -105,6 +105,14 @@ class Card:
         }
         return [(name, str(value)) for name, value in rows.items() if value]
 
+    def text(self) -> str:
+        """Returns the card as the terminal and pages show it."""
+        claims = [
+            f"\n{self.model} {each.sentence}.\n    if: {each.conditions}\n    by: {each.source}" for each in self.claims
+        ]
+        none = "\nNo theorem that archlang knows applies to such a model."
+        return "\n".join([*(f"{name:<22}{value}" for name, value in self.rows()), *(claims or [none])])
+
     def facts(self) -> dict[str, object]:
         """Returns the card as JSON has it."""
         return {field.name: _json_of(getattr(self, field.name)) for field in fields(self)}
