@@ -8,7 +8,7 @@ import pytest
 from archlang.tasks.word_problem import WordProblem
 from tests.tasks.every import marks_of
 
-SIZES = {"s3": 6, "s5": 120, "a5": 60, "z60": 60, "a4_x_z5": 60}
+SIZES = {"z3": 3, "s3": 6, "s5": 120, "a5": 60, "z60": 60, "a4_x_z5": 60}
 
 
 def even(images: str) -> bool:
