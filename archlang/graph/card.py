@@ -143,9 +143,9 @@ def card(graph: Graph) -> Card:
     turns = tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
     acts = {act for node in graph.region.walk() for act in _acts(graph, node)}
     positions = next((word for word in ("absolute", "relative") if (word, ()) in acts), "none")
-    inputs = [value.type for value in graph.region.inputs]
+    is_read_once = sum(_is_open(value.type) for value in graph.region.inputs) == 1
     holds = {
-        "finite": causal is not None and causal.constant is not None and sum(map(_is_open, inputs)) == 1, "positions": positions != "none",
+        "finite": is_read_once and causal is not None and causal.constant is not None, "positions": positions != "none",
         "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
         "resampled": _is_resampled(graph),
     }  # fmt: skip
