@@ -25,9 +25,9 @@ BUDGETS = {
     "editor play": (4_629, 4_400, 229),
     "reports": (3_714, 3_700, 14),
     "cli": (3_616, 3_500, 154),
-    "": (22_465, 16_500, 5_965),
+    "": (22_466, 16_500, 5_966),
 }
-TOTAL = 71_121  # the aim is 61,000, and the room of the parts
+TOTAL = 71_122  # the aim is 61,000, and the room of the parts
 TESTS = 63_283  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
