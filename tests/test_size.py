@@ -28,7 +28,7 @@ BUDGETS = {
     "": (22_466, 16_500, 5_966),
 }
 TOTAL = 71_238  # the aim is 61,000, and the room of the parts
-TESTS = 63_408  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
+TESTS = 63_409  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
