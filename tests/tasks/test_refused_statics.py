@@ -54,6 +54,8 @@ BY_CLASS = {
     "mqar[words = 10]": "test_pairs = 8 is out of bounds",
     "parity[test = 40..50]": "train = 1..40 and test = 40..50 of parity overlap",
     "reverse[valid = 1..1]": "of reverse overlap",
+    "shapes[test_rows = [16, 24]]": "rows = 16 and test_rows = 16 of shapes overlap",
+    "shapes[width = 5..17]": "width = 5..17 is out of bounds for shapes: choose a range inside 5..16",
     'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV, JSONL, Parquet nor Arrow, from which",
     'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV, JSONL, Parquet nor Arrow",
 }
@@ -82,7 +84,8 @@ def test_a_class_refuses_what_where_cannot_state(text: str) -> None:
         "lra_text[length = 0]", "mathematics[module = mul]", "mathematics[draws = 0]", "mix[even = last]",
         "modular_arithmetic[modulus = 1]", "mqar[pairs = 17]", "mqar[length = 2]", "mqar[power = 0.0]",
         "mqar[test_length = [128.5, 256, 512]]", "multi30k[share = 2]", "parity[train = 0..40]",
-        "word_problem[group = s6]",
+        "word_problem[group = s6]", "shapes[shapes = 1]", "shapes[channels = 0]", "shapes[noise = 256]",
+        "shapes[rows = 4]", "shapes[test_rows = []]",
         "pcfg[data = published]", "scan[cutoff = 48]", "squad[share = 0.0]", "squad[longest = 5]", "sudoku[side = 5]",
         "sudoku[side = 4, train = 5..13]", 'file[path = "a.tsv", by = letters]', "file",
         'file[path = "a.tsv", valid = "b.tsv", valid_share = 0.1]',
