@@ -12,7 +12,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import chosen_seeds, matching, output, program_argument
 
 if TYPE_CHECKING:
-    from archlang.plan.table_writer import WrittenTable
+    from archlang.plan.table_writer import TableDraft
 
 _File = Annotated[Path, program_argument("A program with a recipe.")]
 _Out = Annotated[Path | None, output("The file to write, `NAME.arch`; without it, print the program.")]
@@ -82,7 +82,7 @@ def scale(
     _write(written, out, '--fit "FLOPs"', as_json)
 
 
-def _write(written: WrittenTable, out: Path | None, option: str, as_json: bool) -> None:
+def _write(written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:
     for line in written.left_out:
         console.err.print(f"left out: {line}")
     if out is not None:

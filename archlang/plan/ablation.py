@@ -14,7 +14,7 @@ from archlang.errors import ProgramError, Source
 from archlang.errors.edits import apply_edits, insertion, last_element
 from archlang.plan.plan import Plan
 from archlang.plan.recipe import call_of
-from archlang.plan.table_writer import RecipePage, TableLine, WrittenTable
+from archlang.plan.table_writer import RecipePage, TableLine, TableDraft
 from archlang.syntax import tree
 from archlang.syntax.tokens import tokens
 
@@ -36,7 +36,7 @@ class _Switch:
         return self.name.removeprefix(_PREFIX)
 
 
-def ablation(page: RecipePage, seeds: Sequence[int] | None = None) -> WrittenTable:
+def ablation(page: RecipePage, seeds: Sequence[int] | None = None) -> TableDraft:
     """Returns the ablation of a recipe; `seeds` as of `RecipePage.text`."""
     switches = _Switches(page)
     whole, left_out = TableLine(page.recipe.name, {}), list[str]()
@@ -52,7 +52,7 @@ def ablation(page: RecipePage, seeds: Sequence[int] | None = None) -> WrittenTab
                 left_out.append(f"{switch.node.span}: {switch.word}: {plan.diagnostics[0].message}")
             del rows[switch]
     lines = (whole, *rows.values(), *_losses(page))
-    return WrittenTable(switches.program(list(rows), seeds, lines), lines, tuple(left_out))
+    return TableDraft(switches.program(list(rows), seeds, lines), lines, tuple(left_out))
 
 
 def _title(switch: _Switch) -> str:

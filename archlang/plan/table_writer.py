@@ -33,7 +33,7 @@ class TableLine:
 
 
 @dataclass(frozen=True)
-class WrittenTable:
+class TableDraft:
     """A program with a table of some rows; `left_out` says which others have a mistake."""
 
     text: str
@@ -155,7 +155,7 @@ def scaling(
     values: Mapping[str, Sequence[str]],
     budgets: Sequence[int] = (),
     seeds: Sequence[int] | None = None,
-) -> WrittenTable:
+) -> TableDraft:
     """Returns a table of a recipe with a row for each combination of values of some paths, and columns for each number
     of steps (or of epochs, if the recipe counts them); `seeds` as of `RecipePage.text`. A path without values has half
     of its value, the value, and twice it.
@@ -176,4 +176,4 @@ def scaling(
         columns = [f'columns "{metric}" {metric} at train.{counted} in {list(budgets)}' for metric in metrics]
     sound = tuple(row for row in rows if row.title not in errors)
     text = page.text("scaling", f"The recipe `{page.recipe.name}` at several sizes.", sound, columns, seeds)
-    return WrittenTable(text, sound, tuple(f"{title}: {e.diagnostics[0].message}" for title, e in errors.items()))
+    return TableDraft(text, sound, tuple(f"{title}: {e.diagnostics[0].message}" for title, e in errors.items()))

@@ -10,7 +10,7 @@ from archlang.graph.graph import Graph
 from archlang.plan.ablation import ablation
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_first_point
-from archlang.plan.table_writer import RecipePage, WrittenTable
+from archlang.plan.table_writer import RecipePage, TableDraft
 from archlang.resolve.library import recipe_files
 from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
@@ -31,7 +31,7 @@ model m[d = 8, turns = 3](x: tokens[n]) -> logits[classes] {{
 """
 
 
-def written(tmp_path: Path, body: str, more: str = "") -> WrittenTable:
+def written(tmp_path: Path, body: str, more: str = "") -> TableDraft:
     file = tmp_path / "page.arch"
     file.write_text(more + (MODEL + RECIPE).format(body=body))
     table = ablation(RecipePage(file, None))
@@ -44,7 +44,7 @@ def graph(tmp_path: Path, text: str, settings: dict[str, str]) -> Graph:
     return plan_first_point(load_file(Source(str(tmp_path / "page.arch"), text)), "r", settings).graph
 
 
-def titles(table: WrittenTable) -> list[str]:
+def titles(table: TableDraft) -> list[str]:
     return [row.title for row in table.rows]
 
 
