@@ -14,7 +14,7 @@ from archlang.errors import ProgramError, Source
 from archlang.errors.edits import apply_edits, insertion, last_element
 from archlang.plan.plan import Plan
 from archlang.plan.recipe import call_of
-from archlang.plan.table_writer import RecipePage, TableLine, TableDraft
+from archlang.plan.table_writer import RecipePage, TableDraft, TableLine
 from archlang.syntax import tree
 from archlang.syntax.tokens import tokens
 
