@@ -20,6 +20,7 @@ from archlang.cli import (
     table,
     train,
     trained,
+    written_tables,
 )
 
 app = typer.Typer(
@@ -50,6 +51,7 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,
     },
     "Train": {
+        "ablate": written_tables.ablate, "scale": written_tables.scale,
         "train": train.train, "table": table.table, "tune": table.tune, "eval": trained.evaluate,
         "predict": trained.predict,
     },

@@ -69,7 +69,15 @@ def table(
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
-    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Two rows to test seed by seed, `NDR,Transformer`, or one to test each other row against it."
+        ),
+    ] = None,
+    fit: Annotated[
+        str | None, typer.Option(help="The column of sizes, as `Parameters`, in which the others are power laws.")
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -111,6 +119,7 @@ def table(
     if listed:
         unheeded = {
             "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
+            "--fit": fit,
             "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
@@ -124,7 +133,9 @@ def table(
         file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or (), only=only or ()
     )
     _require_rows(plan, only)
-    compared = [_two_titles(plan, text) for text in compare or ()]
+    compared = [pair for text in compare or () for pair in _pairs(plan, text)]
+    if fit is not None and fit not in (titles := [column.title for column in plan.columns]):
+        console.fail(f"there is no column “{fit}”", f"the columns are {', '.join(titles)}", code=2)
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
@@ -146,7 +157,7 @@ def table(
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
         failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
-    _show_results(runs, compared, parse_sets(sets), form, write)
+    _show_results(runs, compared, fit, parse_sets(sets), form, write)
     if code := stop.exit_code if stop.requested else failed:
         raise typer.Exit(code)
 
@@ -160,15 +171,18 @@ def _require_rows(plan: TablePlan, titles: list[str] | None) -> None:
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
 
 
-def _two_titles(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
-    rows = {row.title: row for row in plan.rows if row.recipe is not None}
+def _pairs(plan: TablePlan, text: str) -> list[tuple[TableRow, TableRow]]:
+    """The two rows of `--compare`, or each other row with the one that it names."""
+    rows = {row.title: row for row in plan.rows if any(cell.row is row and cell.plans for cell in plan.cells)}
+    if text in rows:
+        return [(row, rows[text]) for title, row in rows.items() if title != text]
     commas = [index for index, sign in enumerate(text) if sign == ","]
     titles = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
     pair = next(((rows[left], rows[right]) for left, right in titles if {left, right} <= rows.keys()), None)
     if pair is None:
         remedy = "write the titles of two rows with a recipe: `--compare NDR,Transformer`"
         console.fail(f"`--compare {text}` does not name two rows that run", remedy, code=2)
-    return pair
+    return [pair]
 
 
 def _run(
@@ -232,14 +246,19 @@ class RunsDisplay:
 
 
 def _show_results(
-    runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
+    runs: TableRuns,
+    compared: list[tuple[TableRow, TableRow]],
+    fit: str | None,
+    changed: dict[str, str],
+    form: str,
+    file: Path | None,
 ) -> None:
     from archlang.reports.pages import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
     spent = runs.time_spent()
-    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, spent, compared)
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, spent, compared, fit)
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:

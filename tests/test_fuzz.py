@@ -322,8 +322,9 @@ def assert_no_text_is_code_or_markup(stem: str, model: str, value: str, text: st
     claim = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, text)
     cell = CellResult(TableCell(row, column, (), claim), {1: 0.5}, ())
     table = ResultTable.of(text, [row], [column], [cell])
-    assert len(latex(table).splitlines()) == 7
-    assert re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[4]) == ["&"]
+    assert len(latex(table).splitlines()) == 12
+    assert re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[8]) == ["&"]
+    assert not re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[3])
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in markdown(table).splitlines()[:3]] == [3, 3, 3]
 
 

@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_429, 4_200, 229),
-    "elaborate resolve types plan": (10_333, 9_800, 549),
+    "syntax": (4_435, 4_200, 235),
+    "elaborate resolve types plan": (10_800, 9_800, 1_000),
     "train api": (10_052, 7_900, 2_152),
     "tasks data": (9_993, 8_600, 1_393),
     "export": (2_006, 2_400, 0),
     "editor play": (4_629, 4_400, 229),
-    "reports": (3_714, 3_700, 14),
-    "cli": (3_616, 3_500, 154),
-    "": (22_466, 16_500, 5_966),
+    "reports": (3_812, 3_700, 112),
+    "cli": (3_737, 3_500, 237),
+    "": (22_491, 16_500, 5_991),
 }
-TOTAL = 71_238  # the aim is 61,000, and the room of the parts
-TESTS = 63_409  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
+TOTAL = 71_955  # the aim is 61,000, and the room of the parts
+TESTS = 63_833  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
