@@ -57,6 +57,9 @@ BY_CLASS = {
     "shapes[test_rows = [16, 24]]": "rows = 16 and test_rows = 16 of shapes overlap",
     "shapes[width = 5..17]": "width = 5..17 is out of bounds for shapes: choose a range inside 5..16",
     'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV, JSONL, Parquet nor Arrow, from which",
+    'file_images[path = "a.bin", channels = 3]': "a.bin: the images of CIFAR have other columns or channels",
+    'file_images[path = "a.idx.gz"]': "a.idx.gz: its name does not say which file has its labels",
+    'file_images[path = "a-images-idx3-ubyte", channels = 3]': "the images of an IDX file have one channel",
     'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV, JSONL, Parquet nor Arrow",
 }
 
@@ -88,6 +91,7 @@ def test_a_class_refuses_what_where_cannot_state(text: str) -> None:
         "shapes[rows = 4]", "shapes[test_rows = []]",
         "pcfg[data = published]", "scan[cutoff = 48]", "squad[share = 0.0]", "squad[longest = 5]", "sudoku[side = 5]",
         "sudoku[side = 4, train = 5..13]", 'file[path = "a.tsv", by = letters]', "file",
+        "file_images", 'file_images[path = "a-images", channels = 2]', 'file_images[path = "a.bin", valid_share = 1.0]',
         'file[path = "a.tsv", valid = "b.tsv", valid_share = 0.1]',
         'file[path = "a.tsv", valid_share = 0.7, test_share = 0.7]',
     ],
