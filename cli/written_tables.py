@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os.path
-from collections.abc import Callable
-from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,9 +83,6 @@ def scale(
     _write(written, out, '--fit "FLOPs"', as_json)
 
 
-_TOLERANCE = 0.05
-
-
 def field(
     context: typer.Context,
     add: Annotated[
@@ -117,7 +110,7 @@ def field(
     arguments, given = list(context.args), {argument.partition("=")[0] for argument in context.args}
     if add is not None:
         file, title = _with_row(file, add, block, whole)
-        arguments += ["--only" if "--dry-run" in given else "--run", glob.escape(title)]
+        arguments += ["--only" if "--dry-run" in given else "--run", title.replace("[", "[[]")]
     elif given.isdisjoint(("--run", "--dry-run", "--no-run", "--list")):
         arguments.append("--no-run")
     if given.isdisjoint(("--out", "-o")):
@@ -133,62 +126,27 @@ def field(
 
 def _with_row(file: Path, own: Path, block: str | None, whole: bool) -> tuple[Path, str]:
     """Writes the table of a file with a row for a block of one's own beside its program. Returns it, and the title."""
-    from archlang.elaborate.signature_check import load_file
-    from archlang.errors import Source
-    from archlang.errors.edits import apply_edits, insertion, used
-    from archlang.graph.summary import summarize
-    from archlang.plan.from_file import plan_first_point
+    from archlang.plan.own_row import TOLERANCE, blocks_of, own_row
     from archlang.reports.pages import write_file
-    from archlang.resolve.library import program_text
+    from archlang.syntax.reading import read
 
-    declared = {name: each for name, each in load_file(own).own.items() if each.item.word == "block"}
-    title = block or next(reversed(declared), "")
-    if (name := title.partition("[")[0].strip()) not in declared:
-        console.fail(f"{own} has no block `{name}`", f"its blocks are {', '.join(declared) or 'none'}", code=2)
+    blocks = blocks_of(own)
+    title = block or next(reversed(blocks), "")
+    if (name := title.partition("[")[0].strip()) not in blocks:
+        console.fail(f"{own} has no block `{name}`", f"its blocks are {', '.join(blocks) or 'none'}", code=2)
     target = own.with_name(f"field_{name}.arch")
-    source = Source(str(target), program_text(file))
-    source = Source(str(target), apply_edits(source.text, [used(source, f'"./{own.name}" as own')]))
-
-    def weights(body: str) -> int:
-        plan = plan_first_point(load_file(source), "s3", {"model.body": body} if body else {})
-        return summarize(plan.graph, 1).unique
-
-    def body_of(text: str, ff: int) -> str:
-        return f"own.{text}" if whole else f"layers[own.{text}, {ff}]"
-
-    expected, ff = weights(""), 4
-    if not whole:
-        least = weights(body_of(title, 4))
-        ff = max(4, 4 + 4 * round((expected - least) / (weights(body_of(title, 8)) - least)))
-    body = body_of(title, ff)
-    if abs((count := weights(body)) / expected - 1) > _TOLERANCE:
-        statics = [each.name for each in declared[name].item.signature.statics if each.kind in (None, "int")]
-        fitting = _fitting(title, statics, lambda text: abs(weights(body_of(text, ff)) / expected - 1) <= _TOLERANCE)
-        remedy = f"`--block '{fitting}'` fits" if fitting else "change its statics, as in `--block 'mine[width = 16]'`"
-        message = f"a model of the field has {expected:,} weights, and with `{body.replace('own.', '')}` {count:,}"
-        console.fail(message, f"{remedy}; the numbers may differ by {_TOLERANCE:.0%}", code=2)
-    row = next(iter(load_file(source).tables["field"].parts)).span
-    text = apply_edits(source.text, [insertion(source, row.start, f'row    "{title}" at model.body = {body}\n    ')])
-    if not os.path.lexists(target) or target.read_text(encoding="utf-8") != text:
-        if os.path.lexists(target):
-            console.fail(f"{target} exists and is another table", f"delete it, or run `archlang table {target}`")
-        write_file(target, text)
-        console.err.print(f"wrote {target}: {count:,} weights, the first row of the field has {expected:,}")
+    row = own_row(file, own, title, whole, target)
+    if not row.fits:
+        remedy = f"`--block '{row.fitting}'` fits" if row.fitting else "change its statics, as in `--block 'mine[8]'`"
+        body = row.body.replace("own.", "")
+        message = f"a model of the field has {row.expected:,} weights, and with `{body}` {row.weights:,}"
+        console.fail(message, f"{remedy}; the numbers may differ by {TOLERANCE:.0%}", code=2)
+    if not os.path.lexists(target):
+        write_file(target, row.text)
+        console.err.print(f"wrote {target}: {row.weights:,} weights, the first row of the field has {row.expected:,}")
+    elif read(target).text != row.text:
+        console.fail(f"{target} exists and is another table", f"delete it, or run `archlang table {target}`")
     return target, title
-
-
-def _fitting(call: str, statics: list[str], fits: Callable[[str], bool]) -> str | None:
-    """Returns a call of a block with another value of one of its statics, with which it fits; None if none is found."""
-    from archlang.errors import ProgramError, Source, Span
-    from archlang.errors.edits import apply_edits, static_set
-
-    for static, value in product(statics, (1, 2, 3, *range(4, 132, 4), *range(144, 513, 16))):
-        edit = static_set(Span(Source("", call), 0, len(call)), static, str(value))
-        text = call if edit is None else apply_edits(call, [edit])
-        with suppress(ProgramError):
-            if fits(text):
-                return text
-    return None
 
 
 def _write(written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:
