@@ -64,6 +64,10 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         inputs=st.integers(-1, 5), points=st.integers(-1, 5), nonzero=st.integers(-1, 5), hidden=st.integers(-1, 5),
         depth=st.integers(-1, 4),
     ),
+    "shapes": statics(
+        rows=st.integers(4, 9), columns=st.integers(4, 9), channels=st.integers(0, 5), shapes=st.integers(1, 7),
+        width=RANGE, noise=st.integers(-1, 256), test_rows=NUMBERS,
+    ),
     "graph_distance": statics(
         **BY_LENGTH, names=st.integers(0, 14), degree=st.floats(-1, 20), farthest=st.integers(0, 4),
     ),

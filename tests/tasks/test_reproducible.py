@@ -55,6 +55,10 @@ DIGESTS: dict[str, dict[str, str]] = {
     "mqar[test_size = 5]": {"test": "599b9e02e649fb67"},
     "word_problem[train_size = 50]": {"train": "ce7c340e18bd6c72"},
     "word_problem[group = a4_x_z5, test_length = [9], test_size = 20]": {"test": "f5de8333fd88be84"},
+    "shapes[train_size = 50]": {"train": "ae20a850ecf7db69"},
+    "shapes[channels = 3, shapes = 6, columns = 12, test_rows = [18], test_size = 20]": {
+        "test": "06b8ae7d739465fe",
+    },
     "parity[train_size = 50]": {"train": "1c7280a8a902be03"},
     "modular_arithmetic[train_size = 50]": {"train": "e4c86d66d66d0495"},
     "bucket_sort[valid_size = 50]": {"valid": "7fed9ea8eb6394ef"},

@@ -112,6 +112,7 @@ unknown_form = TaskError.wording(
     "{path} is neither CSV, TSV, JSONL, Parquet nor Arrow, from which `{task}` reads its columns",
     "save it as .csv, .tsv or .jsonl, optionally followed by .gz, .xz or .zst, or as .parquet, .arrow or .feather",
 )
+bad_images = TaskError.wording("{path}: {reason}", "{remedy}")
 no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
 )
