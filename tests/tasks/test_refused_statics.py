@@ -58,7 +58,8 @@ BY_CLASS = {
     "shapes[width = 5..17]": "width = 5..17 is out of bounds for shapes: choose a range inside 5..16",
     'file[path = "a.tsv", test = "b.xls"]': "b.xls is neither CSV, TSV, JSONL, Parquet nor Arrow, from which",
     'file_images[path = "a.bin", channels = 3]': "a.bin: the images of CIFAR have other columns or channels",
-    'file_images[path = "a.idx.gz"]': "a.idx.gz: its name does not say which file has its labels",
+    'file_images[path = "a.idx.gz"]': "a.idx.gz: it is named neither as an IDX file of images nor as one of the binary",
+    'file_images[path = "data_batch_1"]': "pickles, such as data_batch_1, can run code and are not read",
     'file_images[path = "a-images-idx3-ubyte", channels = 3]': "the images of an IDX file have one channel",
     'file_maze[path = "a.txt"]': "a.txt is neither CSV, TSV, JSONL, Parquet nor Arrow",
 }
