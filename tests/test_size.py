@@ -20,15 +20,15 @@ BUDGETS = {
     "syntax": (4_435, 4_200, 235),
     "elaborate resolve types plan": (10_880, 9_800, 1_080),
     "train api": (10_061, 7_900, 2_161),
-    "tasks data": (10_250, 8_600, 1_650),
+    "tasks data": (10_338, 8_600, 1_738),
     "export": (2_006, 2_400, 0),
     "editor play": (4_629, 4_400, 229),
     "reports": (3_827, 3_700, 127),
     "cli": (3_842, 3_500, 384),
     "": (22_518, 16_500, 6_018),
 }
-TOTAL = 72_448  # the aim is 61,000, and the room of the parts
-TESTS = 64_217  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
+TOTAL = 72_536  # the aim is 61,000, and the room of the parts
+TESTS = 64_321  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
