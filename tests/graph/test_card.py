@@ -255,6 +255,33 @@ def test_parity_needs_factors_that_the_input_moves_between_both_signs_of_one(fac
     assert any("may compute parity" in claim.sentence for claim in made.claims) == may
 
 
+@pytest.mark.parametrize(
+    ("model", "claims"),
+    [
+        ("m(x: tokens[n]) -> logits[classes] { return MIX(embed[8](x)) |> last |> linear[classes] }", "STATE"),
+        ("m(x: tokens[n]) -> logits[n, classes] { return linear[classes](MIX(embed[8](x)) + last(embed[8](x))) }", ""),
+        (
+            """m(x: tokens[n]) -> logits[classes] {
+                h = embed[8](x)
+                return h + last(MIX(h)) |> mean |> linear[classes]
+            }""",
+            "",
+        ),
+        (
+            """m(x: tokens[n], y: tokens[k]) -> logits[k, vocab] {
+                return linear[vocab](MIX(embed[8](y) + last(embed[8](x))))
+            }""",
+            "",
+        ),
+    ],
+)
+@pytest.mark.parametrize(("mixer", "state"), [("min_gru", "regular"), ("attention[1, causal = true]", "")])
+def test_a_state_is_finite_only_if_one_input_is_read_once(model: str, claims: str, mixer: str, state: str) -> None:
+    text = PAGES + f"model {model.replace('MIX', mixer)}"
+    made = card(compile_named(Source("m.arch", text), "m", None, {"vocab": "6", "classes": "6"}))
+    assert ("regular" in words(made)) == (claims.replace("STATE", state) == "regular")
+
+
 BY_POSITION = "use archlang.models.linear_recurrences\nblock m(h: seq[n, 8]) -> seq[n, 8] { return RULE }"
 
 
