@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # As in archlang.reports.result_table, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
-_PICTURES = (".svg", ".png")
+_PICTURES = (".svg", ".png", ".pdf")
 _PRINTED_TRIALS = 10
 
 
@@ -96,7 +96,9 @@ def table(
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg` or `.png`."),
+        typer.Option(
+            help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg`, `.png` or `.pdf`."
+        ),
     ] = None,
     device: arguments.Device = "auto",
     devices: arguments.Devices = 1,

@@ -52,10 +52,11 @@ def check_form(path: str, columns: int, channels: int) -> None:
         remedy = f"write columns = {_SIDE}, channels = {_CHANNELS}"
         raise mistakes.bad_images(path, "the images of CIFAR have other columns or channels", remedy)
     if labels_of(path) == path:
+        reason = "it is named neither as an IDX file of images nor as one of the binary version of CIFAR"
         remedy = (
-            "name images such as train-images-idx3-ubyte.gz, beside train-labels-idx1-ubyte.gz, or data_batch_1.bin"
+            "name images such as train-images-idx3-ubyte.gz, beside train-labels-idx1-ubyte.gz, or data_batch_1.bin; "
         )
-        raise mistakes.bad_images(path, "its name does not say which file has its labels", remedy)
+        raise mistakes.bad_images(path, reason, f"{remedy}pickles, such as data_batch_1, can run code and are not read")
     if not _is_cifar(path) and channels != 1:
         raise mistakes.bad_images(path, "the images of an IDX file have one channel", "write channels = 1")
 

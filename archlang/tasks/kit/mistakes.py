@@ -44,6 +44,10 @@ lists_differ = TaskError.wording(
     "{first} of {task} has {first_count} values, and {second} has {second_count}",
     "write the same number of values in both",
 )
+no_table = TaskError.wording(
+    "table of {task} has {count} numbers, which are no rows of symbols = {symbols}",
+    "write the next state for each of the {symbols} symbols, state after state",
+)
 no_paths = TaskError.wording("{static} of {task} has no path, or an empty one", 'write `["a.txt", "b.txt"]`')
 no_weight = TaskError.wording(
     "{static} of {task} has zeros only, so that nothing is drawn", "write a number above 0 for a corpus"
