@@ -1,4 +1,4 @@
-"""`archlang ablate` and `archlang scale`: tables that archlang writes, to be edited and run by `archlang table`."""
+"""`archlang ablate`, `scale` and `field`: tables that archlang writes, to be edited and run by `archlang table`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from archlang.cli import arguments, console
-from archlang.cli.arguments import chosen_seeds, matching, output, program_argument
+from archlang.cli.arguments import chosen_seeds, flag, matching, output, program_argument
 
 if TYPE_CHECKING:
     from archlang.plan.table_writer import TableDraft
@@ -80,6 +81,72 @@ def scale(
     }
     written = scaling(page, values, list(map(int, (budgets or "").split(",") if budgets else ())), chosen_seeds(seeds))
     _write(written, out, '--fit "FLOPs"', as_json)
+
+
+def field(
+    context: typer.Context,
+    add: Annotated[
+        Path | None,
+        typer.Option(help="A program with a block of yours, from `seq[n, d]` to `seq[n, d]`.", dir_okay=False),
+    ] = None,
+    block: Annotated[
+        str | None, typer.Option(help="The block, as in `mine[heads = 2]`; without it, the last of the program.")
+    ] = None,
+    whole: Annotated[
+        bool, flag("--whole", "The block is all layers of the model, and not a mixer in two layers.")
+    ] = False,
+) -> None:
+    """Show the table of the field: architectures on ten tasks at one budget. Add yours, train it, and see its place.
+
+    `--add` writes a table `field_NAME.arch` beside your program, in which the number of hidden features gives your row
+    as many weights as the others, within 5 %, and trains this row. Without it, nothing runs but the rows of `--run`.
+    All other options are those of `archlang table`.
+
+    Example: archlang field --add mine.arch --seeds 1
+    """
+    from archlang.resolve.library import recipe_files
+
+    file, results = recipe_files()["field/table"], recipe_files()["field/table"].parents[1] / "results/field/runs"
+    arguments, given = list(context.args), {argument.partition("=")[0] for argument in context.args}
+    if add is not None:
+        file, title = _with_row(file, add, block, whole)
+        arguments += ["--only" if "--dry-run" in given else "--run", title.replace("[", "[[]")]
+    elif given.isdisjoint(("--run", "--dry-run", "--no-run", "--list")):
+        arguments.append("--no-run")
+    if given.isdisjoint(("--out", "-o")):
+        arguments += ["--out", str(Path("runs", "field"))]
+    if results.is_dir():
+        arguments += ["--also", str(results)]
+    assert context.parent is not None
+    assert isinstance(context.parent.command, TyperGroup)
+    command = context.parent.command.commands["table"]
+    with command.make_context("table", [str(file), *arguments], parent=context.parent) as inner:
+        command.invoke(inner)
+
+
+def _with_row(file: Path, own: Path, block: str | None, whole: bool) -> tuple[Path, str]:
+    """Writes the table of a file with a row for a block of one's own beside its program. Returns it, and the title."""
+    from archlang.plan.own_row import TOLERANCE, blocks_of, own_row
+    from archlang.reports.pages import write_file
+    from archlang.syntax.reading import read
+
+    blocks = blocks_of(own)
+    title = block or next(reversed(blocks), "")
+    if (name := title.partition("[")[0].strip()) not in blocks:
+        console.fail(f"{own} has no block `{name}`", f"its blocks are {', '.join(blocks) or 'none'}", code=2)
+    target = own.with_name(f"field_{name}.arch")
+    row = own_row(file, own, title, whole, target)
+    if not row.fits:
+        remedy = f"`--block '{row.fitting}'` fits" if row.fitting else "change its statics, as in `--block 'mine[8]'`"
+        body = row.body.replace("own.", "")
+        message = f"a model of the field has {row.expected:,} weights, and with `{body}` {row.weights:,}"
+        console.fail(message, f"{remedy}; the numbers may differ by {TOLERANCE:.0%}", code=2)
+    if not os.path.lexists(target):
+        write_file(target, row.text)
+        console.err.print(f"wrote {target}: {row.weights:,} weights, the first row of the field has {row.expected:,}")
+    elif read(target).text != row.text:
+        console.fail(f"{target} exists and is another table", f"delete it, or run `archlang table {target}`")
+    return target, title
 
 
 def _write(written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:

@@ -105,7 +105,7 @@ class RecipePage:
             texts.append("".join(f"## {line}".rstrip() + "\n" for line in lines) + text)
         brought = (use for file in {self.file, *self._files.values()} for use in file.uses)
         uses = sorted({use.span.text for use, names in brought if words & (names - own)})
-        table = [f"## {about}", f"table {name} {{", *map(self._row, rows), *_COSTS, *columns, "}"]
+        table = [f"## {about}", f"table {name} {{", *map(self._row, rows), *columns, *_COSTS, "}"]
         text = "\n\n".join(filter(None, ["\n".join(uses), *texts, "\n".join(table)])) + "\n"
         return format_program(parse(Source(self.file.program.source.path, text)))
 

@@ -174,6 +174,8 @@ class ResultTable:
     """pairs of rows whose difference is tested"""
     fitted: str | None = None
     """the title of the column in which power laws of the others are fitted"""
+    ranked: tuple[TableRow, ...] = ()
+    """rows whose places among all are told"""
 
     @staticmethod
     def of(
@@ -232,8 +234,21 @@ class ResultTable:
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
         lines += [comparison.sentence() for comparison in self.comparisons()]
+        lines += filter(None, map(self._places, self.ranked))
         lines += [_sentence(law, what, self.fitted or "") for what, law in self.fits().items()]
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+    def _places(self, row: TableRow) -> str:
+        """The place of a row in each column by its mean, among the rows that have one; empty if it has none."""
+        places = []
+        for column in (each for each in self.columns if not _is_cost(each)):
+            metric, own = column.metric.partition(".")[2], self.at(row, column).statistics
+            others = [self.at(other, column).statistics for other in self.rows]
+            ranks = [rank(metric, each.mean) for each in others if each is not None]
+            if own is not None:
+                place = 1 + sum(each > rank(metric, own.mean) for each in ranks)
+                places.append(f"{place} of {len(ranks)} in {column.title}")
+        return f"{row.title} is {', '.join(places)}." if places else ""
 
     def comparisons(self) -> list[RowComparison]:
         """Returns the differences of the compared rows in each column, over the seeds that both have."""

@@ -238,7 +238,9 @@ def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
     assert float(bias[1, 0, 4, 0]) == -4 * 0.25
 
 
-def test_a_relative_bias_is_learned_for_distances_up_to_its_span() -> None:
+@pytest.mark.parametrize("rows", [2, 128])
+def test_a_relative_bias_is_learned_for_distances_up_to_its_span(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archlang.blocks.maps._ROWS_OF_SUM", rows)  # of the gradient, which may be added in parts
     block = RelativeBias(heads=H, span=2, d=D, e=D).double()
     nn.init.normal_(block.bias)
 

@@ -1,6 +1,7 @@
-"""`archlang ablate` and `archlang scale` write programs that `archlang table` runs."""
+"""`archlang ablate`, `archlang scale` and `archlang field` write programs that `archlang table` runs."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,55 @@ def test_a_mistake_has_a_remedy(
     assert result.code == code
     assert error in result.err
     assert remedy in result.err
+
+
+BLOCK = """
+block mine[width: int = 8](h: seq[n, d]) -> seq[n, d] {
+    return h + linear[d](relu(linear[width](cumulative_sum(h))))
+}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    (tmp_path / "mine.arch").write_text(BLOCK)
+    return tmp_path / "field_mine.arch"
+
+
+def test_the_field_is_shown_and_nothing_runs(archlang: Command) -> None:
+    result = archlang("field", "--format", "markdown")
+    assert result.code == 0
+    assert re.search(r"^\| Attention, no positions \| \d", result.out, re.MULTILINE)
+
+
+def test_a_block_of_ones_own_has_a_row_of_the_same_size_and_a_place(archlang: Command, mine: Path) -> None:
+    settings = "--set", "train.steps=1", "--set", "task.train_size=300", "--set", "task.valid_size=100"
+    options = "--seeds", "1", "--only", "mine", "--device", "cpu", "--workers", "1", "--format", "markdown"
+    result = archlang("field", "--add", "mine.arch", *options, "--for", "1s", *settings)
+    assert (result.code, result.err.splitlines()[:2]) == (
+        0,
+        [
+            "wrote field_mine.arch: 25,638 weights, the first row of the field has 25,446",
+            "stopped; rerun the command to resume",
+        ],
+    )
+    assert 'row    "mine" at model.body = layers[own.mine, 184]' in mine.read_text()
+    again = archlang("field", "--add", "mine.arch", "--no-run", *options)
+    assert (again.code, again.err) == (0, "")
+
+
+def test_a_table_of_the_field_that_was_edited_stays(archlang: Command, mine: Path) -> None:
+    mine.write_text("edited")
+    result = archlang("field", "--add", "mine.arch", "--no-run")
+    assert result.code == 1
+    assert "exists and is another table" in result.err
+    assert mine.read_text() == "edited"
+
+
+def test_a_block_of_another_size_is_refused_with_one_that_fits(archlang: Command, mine: Path) -> None:
+    result = archlang("field", "--add", "mine.arch", "--whole", "--no-run")
+    assert (result.code, mine.exists()) == (2, False)
+    assert "a model of the field has 25,446 weights, and with `mine` " in result.err
+    assert "`--block 'mine[width = 368]'` fits; the numbers may differ by 5%" in result.err
+    unknown = archlang("field", "--add", "mine.arch", "--block", "yours", "--no-run")
+    assert (unknown.code, "its blocks are mine" in unknown.err) == (2, True)

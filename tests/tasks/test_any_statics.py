@@ -50,6 +50,11 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         test_pairs=NUMBERS, power=st.floats(-0.5, 1.5),
     ),
     "parity": statics(**BY_LENGTH, begin_end=TRUTH),
+    "automaton": statics(
+        table=st.lists(st.integers(-1, 4), max_size=8).map(tuple), symbols=st.integers(0, 3), labels=st.integers(1, 4),
+        outputs=st.lists(st.integers(0, 3), max_size=4).map(tuple), length=st.integers(0, 9), test_length=NUMBERS,
+        reveal=st.sampled_from(["every", "end"]),
+    ),
     "word_problem": statics(
         group=st.sampled_from(["s3", "a4_x_z5", "z60"]), length=st.integers(0, 9), test_length=NUMBERS,
         reveal=st.sampled_from(["every", "end"]),
