@@ -423,8 +423,8 @@ def test_random_factors_lie_in_the_range_of_their_transition(seed: int) -> None:
 # Predictions, trained for half a minute to five minutes: what a claim rules out stays near chance, or near what the
 # sign of a permutation gives, and what it allows is learned. The numbers are those of one run on a CPU: the accuracy at
 # length 96 for products of permutations (chance 16.7 %, with the sign 33.3 %), at 1,000 for sums modulo 3, and at 41 to
-# 200 for parity; the share of strings of 98 to 192 brackets without an error; and the accuracy of 40 blanks and the copies
-# of 40 symbols (chance 53.1 %), which are 160 bits, where the state of `narrow`, 4 numbers of 32 bits, holds 128.
+# 200 for parity; the share of strings of 98 to 192 brackets without an error; and the accuracy of 40 blanks and copies
+# of 40 symbols (chance 53.1 %), which are 160 bits: the state of `narrow`, 4 numbers of 32 bits, holds 128.
 class Experiment(NamedTuple):
     """A task and how it is learned; `group` are the lengths whose accuracy counts, all if empty."""
 
@@ -501,7 +501,9 @@ def copies(length: int = 40, symbols: int = 16) -> Iterator[str]:
         (PARITY, "attention[heads = 4, position = rotary, causal = true]", "no parity in a layer", 0.516),
         (PARITY, "attention[heads = 4, causal = true]", "no parity in a layer", 0.484),
         (PARITY, "delta_scan[heads = 4, range = 1.0]", "no parity", 0.516),
+        (MOD3, "gru_from_zero[hidden = 32]", "L", 1.0),
         (MOD3, "signed_gates", "no mod 3", 0.397),
+        (DYCK._replace(rate="1e-2", steps="300"), "stack_layer", "CFL", 0.99),
         (DYCK, "min_gru", "regular", 0.0),
         (COPY, "attention[heads = 4, position = rotary, causal = true]", "TC0", 0.999),
         (NARROW_COPY, "min_gru", "regular", 0.531),
