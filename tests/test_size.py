@@ -24,10 +24,10 @@ BUDGETS = {
     "export": (2_006, 2_400, 0),
     "editor play": (4_629, 4_400, 229),
     "reports": (3_827, 3_700, 127),
-    "cli": (3_844, 3_500, 344),
+    "cli": (3_843, 3_500, 344),
     "": (22_519, 16_500, 6_019),
 }
-TOTAL = 72_536  # the aim is 61,000, and the room of the parts
+TOTAL = 72_535  # the aim is 61,000, and the room of the parts
 TESTS = 64_397  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
