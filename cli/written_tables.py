@@ -86,11 +86,10 @@ def scale(
 def field(
     context: typer.Context,
     add: Annotated[
-        Path | None,
-        typer.Option(help="A program with a block of yours, from `seq[n, d]` to `seq[n, d]`.", dir_okay=False),
+        Path | None, typer.Option(help="A program with a block of yours, from sequences to sequences.", dir_okay=False)
     ] = None,
     block: Annotated[
-        str | None, typer.Option(help="The block, as in `mine[heads = 2]`; without it, the last of the program.")
+        str | None, typer.Option(help="The block, with statics if need be; without it, the last of the program.")
     ] = None,
     whole: Annotated[
         bool, flag("--whole", "The block is all layers of the model, and not a mixer in two layers.")

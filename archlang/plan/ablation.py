@@ -32,15 +32,16 @@ class _Switch:
     is_loop: bool = False
 
     @property
-    def word(self) -> str:
-        return self.name.removeprefix(_PREFIX)
+    def title(self) -> str:
+        word = self.name.removeprefix(_PREFIX)
+        return f"One turn of {word}" if self.is_loop else f"Without {word}"
 
 
 def ablation(page: RecipePage, seeds: Sequence[int] | None = None) -> TableDraft:
     """Returns the ablation of a recipe; `seeds` as of `RecipePage.text`."""
     switches = _Switches(page)
     whole, left_out = TableLine(page.recipe.name, {}), list[str]()
-    rows = {switch: TableLine(_title(switch), switches.settings(switch)) for switch in switches.all}
+    rows = {switch: TableLine(switch.title, switches.settings(switch)) for switch in switches.all}
     plans = page.planned(switches.program(switches.all, seeds, [whole]), [whole, *rows.values()])
     base = plans[whole.title]
     if isinstance(base, ProgramError):
@@ -49,14 +50,10 @@ def ablation(page: RecipePage, seeds: Sequence[int] | None = None) -> TableDraft
         plan = plans[row.title]
         if isinstance(plan, ProgramError) or plan.graph == base.graph:
             if isinstance(plan, ProgramError):
-                left_out.append(f"{switch.node.span}: {switch.word}: {plan.diagnostics[0].message}")
+                left_out.append(f"{switch.node.span}: {switch.name}: {plan.diagnostics[0].message}")
             del rows[switch]
     lines = (whole, *rows.values(), *_losses(page))
     return TableDraft(switches.program(list(rows), seeds, lines), lines, tuple(left_out))
-
-
-def _title(switch: _Switch) -> str:
-    return f"One turn of {switch.word}" if switch.is_loop else f"Without {switch.word}"
 
 
 def _losses(page: RecipePage) -> Iterator[TableLine]:
@@ -130,17 +127,18 @@ class _Switches:
         for switch in chosen:
             switches.setdefault(id(switch.node), []).append(switch)
 
-        def text(node: tree.Syntax) -> str:
+        def text(node: tree.Syntax, copies: int = 0) -> str:
             source, end, pieces = node.span.source.text, node.span.start, list[str]()
             for child in sorted(tree.children(node), key=lambda child: child.span.start):
-                pieces += [source[end : child.span.start], text(child)]
+                pieces += [source[end : child.span.start], text(child, copies)]
                 end = child.span.end
             written = "".join([*pieces, source[end : node.span.end]])
             if (name := blocks.get(id(node))) is not None:
                 written = _with_statics(written, len(name), statics(name))
-            own = switches.get(id(node), [])
+            # What stands in place of a norm is a copy. Copies of copies have no switches, so that chains stay short.
+            own = switches.get(id(node), []) if copies < 2 else []
             for switch in own:
-                off = switch.off if isinstance(switch.off, str) else grouped(switch.off, text(switch.off))
+                off = switch.off if isinstance(switch.off, str) else grouped(switch.off, text(switch.off, copies + 1))
                 written = f"{grouped(node, written)} when {switch.name} else {off}"
                 written = written if id(node) in self._free and switch is own[-1] else f"({written})"
             return written
@@ -231,11 +229,9 @@ class _Switches:
 
 def _acts(item: tree.Extern) -> dict[str, tree.CallExpression]:
     """What a block does, by the words of `acts`, whatever their conditions."""
-    calls = (clause.act for clause in item.acts)
-    return {
-        call.callee.text: call
-        for call in (tree.as_call(call) for call in calls if isinstance(call, tree.Name | tree.CallExpression))
-    }
+    acts = (clause.act for clause in item.acts)
+    calls = [tree.as_call(act) for act in acts if isinstance(act, tree.Name | tree.CallExpression)]
+    return {call.callee.text: call for call in calls}
 
 
 def _terms(node: tree.Expression) -> list[tree.Expression]:
@@ -254,8 +250,8 @@ def _word(node: tree.Expression) -> str:
 
 
 def _named_blocks(node: tree.Syntax) -> Iterator[tuple[tree.Syntax, str]]:
-    """Yields the places in a node that name blocks, each with the name."""
-    hidden = {static.name for static in node.signature.statics} if isinstance(node, tree.Definition) else set()
+    """Yields the places in a node that name blocks, each with the name; not those of its statics and instances."""
+    hidden = {each.name for each in tree.walk(node) if isinstance(each, tree.StaticParameter | tree.Let)}
     for each in tree.walk(node):
         match each:
             case tree.CallExpression(callee=callee) if callee.text not in hidden:

@@ -89,6 +89,12 @@ def test_a_switch_reaches_its_place_through_every_block_that_leads_to_it(tmp_pat
     assert {instance.block for instance in off.instances.values()} == {"embed", "linear", "last"}
 
 
+def test_an_instance_with_the_name_of_a_block_is_no_such_block(tmp_path: Path) -> None:
+    more = "block inner(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
+    table = written(tmp_path, "let inner = linear[d]\n repeat 2 { h <- h + inner(h) }", more)
+    assert titles(table) == ["r", "Without inner"]
+
+
 def test_a_switch_in_a_block_that_the_recipe_gives_its_model_is_set_there(tmp_path: Path) -> None:
     file = tmp_path / "page.arch"
     file.write_text(
@@ -119,7 +125,19 @@ def test_what_changes_nothing_or_has_a_mistake_is_no_row(tmp_path: Path) -> None
     table = written(tmp_path, body + " h3 = h2")
     assert titles(table) == ["r", "Without copy_gate"]
     (left_out,) = table.left_out
-    assert left_out.endswith("sigmoid: `copy_gate` expects `data[d]` as `g`, but this is `number`")
+    assert left_out.endswith("with_sigmoid: `copy_gate` expects `data[d]` as `g`, but this is `number`")
+
+
+def test_a_chain_of_norms_is_not_copied_once_more_for_each(tmp_path: Path) -> None:
+    table = written(tmp_path, "h2 = h" + " |> norm |> linear[d]" * 12)
+    assert len(table.rows) == 13
+    assert len(table.text) < 100_000
+
+
+def test_a_branch_inside_a_gated_update_can_be_off_together_with_the_gate(tmp_path: Path) -> None:
+    table = written(tmp_path, "repeat turns { h <- copy_gate(sigmoid(h), h + gelu(norm(h)), h) }")
+    both = graph(tmp_path, table.text, {"model.with_copy_gate": "false", "model.with_gelu": "false"})
+    assert {instance.block for instance in both.instances.values()} == {"embed", "linear", "last"}
 
 
 @pytest.mark.parametrize("name", ["gutlb", "tlb", "ndr", "s3", "field/table", "field/moeut", "mixed/halting_decoder"])
