@@ -13,7 +13,7 @@ from archlang.cli import arguments, console
 from archlang.cli.arguments import chosen_seeds, flag, matching, output, program_argument
 
 if TYPE_CHECKING:
-    from archlang.plan.table_writer import TableDraft
+    from archlang.plan.table_writer import RecipePage, TableDraft
 
 _File = Annotated[Path, program_argument("A program with a recipe.")]
 _Out = Annotated[Path | None, output("The file to write, `NAME.arch`; without it, print the program.")]
@@ -43,7 +43,7 @@ def ablate(
     if len(written.rows) < 2:
         message = f"nothing in the model of `{page.recipe.name}` can be off"
         console.fail(message, "name a recipe whose model has a sum, a norm, a gate or a loop in its text")
-    _write(written, out, f'--compare "{page.recipe.name}"', as_json)
+    _write(page, written, out, f'--compare "{page.recipe.name}"', as_json)
 
 
 def scale(
@@ -57,7 +57,7 @@ def scale(
         str | None,
         typer.Option(
             help="Numbers of training steps, as in `200,400,800`.",
-            callback=matching(r"\d+(,\d+)*", "a list of numbers; write 200,400"),
+            callback=matching(r"[1-9]\d*(,[1-9]\d*)*", "a list of numbers; write 200,400"),
         ),
     ] = None,
     seeds: arguments.Seeds = None,
@@ -76,11 +76,15 @@ def scale(
     sizes = [path for path, value in page.plan.settings.items() if path.startswith("model.") and type(value) is int]
     if not over:
         console.fail("`--over` names what has several sizes", f"it can be {', '.join(sizes)}", code=2)
-    values = {
-        path: [value for value in text.split(",") if value] for path, _, text in (each.partition("=") for each in over)
-    }
-    written = scaling(page, values, list(map(int, (budgets or "").split(",") if budgets else ())), chosen_seeds(seeds))
-    _write(written, out, '--fit "FLOPs"', as_json)
+    pairs = [
+        (path, [value for value in text.split(",") if value]) for path, _, text in (o.partition("=") for o in over)
+    ]
+    steps = budgets.split(",") if budgets else []
+    for option, listed in (("--over", [path for path, _ in pairs]), *pairs, ("--budgets", steps)):
+        if twice := [each for index, each in enumerate(listed) if each in listed[:index]]:
+            console.fail(f"`{option}` has `{twice[0]}` twice", "write it once, as in `--over model.d=16,32`", code=2)
+    written = scaling(page, dict(pairs), list(map(int, steps)), chosen_seeds(seeds))
+    _write(page, written, out, '--fit "FLOPs"', as_json)
 
 
 def field(
@@ -155,14 +159,19 @@ def _without_own_row(text: str) -> list[str]:
     return [line for line in text.splitlines() if "own." not in line]
 
 
-def _write(written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:
+def _write(page: RecipePage, written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:
     for line in written.left_out:
         console.err.print(f"left out: {line}")
+    if (mistake := page.mistake(written.text)) is not None:
+        console.fail(f"the table would have a mistake: {mistake.message}", mistake.remedy or "")
     if out is not None:
         from archlang.reports.pages import write_file
 
         if os.path.lexists(out):
             console.fail(f"{out} exists", "name another file; nothing was written")
+        if page.reads_other_files(written.text, out):
+            reason = "its paths of files are relative to its folder"
+            console.fail(f"{out} would be another program: {reason}", f"write it beside {page.plan.source.path}")
         write_file(out, written.text)
     if as_json:
         rows = [vars(row) for row in written.rows]

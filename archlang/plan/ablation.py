@@ -154,7 +154,7 @@ class _Switches:
         for node in tree.walk(definition.body):
             if isinstance(node, tree.Assign | tree.Update | tree.Return | tree.Emit):
                 yield from self._in_value(node.value, isinstance(node, tree.Assign))
-            elif isinstance(node, _COUNTED) and not isinstance(node.count, tree.Number):
+            elif isinstance(node, _COUNTED):
                 word = "stack" if isinstance(node, tree.StackStatement) else "repeat"
                 yield _Switch(self._new_name(word), node.count, "1", is_loop=True)
 
@@ -242,11 +242,14 @@ def _terms(node: tree.Expression) -> list[tree.Expression]:
 
 
 def _word(node: tree.Expression) -> str:
-    """The name of the block that gives a value, or of the first in a product; empty if there is none."""
+    """The name of the block that gives a value, of the first in it, or of the factors; empty if there is none."""
     if isinstance(node, tree.Pipe):
         return tree.as_call(node.stage).callee.parts[-1]
-    calls = (each.callee.parts[-1] for each in tree.walk(node) if isinstance(each, tree.CallExpression))
-    return next(calls, "")
+    calls = [each.callee.parts[-1] for each in tree.walk(node) if isinstance(each, tree.CallExpression)]
+    if calls and isinstance(node, tree.Binary) and node.operator == "*":
+        factors = (each.parts[-1] if isinstance(each, tree.Name) else _word(each) for each in (node.left, node.right))
+        return "_times_".join(filter(None, factors))
+    return next(iter(calls), "")
 
 
 def _named_blocks(node: tree.Syntax) -> Iterator[tuple[tree.Syntax, str]]:

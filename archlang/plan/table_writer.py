@@ -8,8 +8,9 @@ from itertools import product
 from pathlib import Path
 
 from archlang.elaborate.signature_check import load_file
-from archlang.errors import Edit, ProgramError, Source, ignore
+from archlang.errors import Diagnostic, Edit, ProgramError, Source, ignore
 from archlang.errors.edits import apply_edits, last_line, without_lines
+from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_first_point
 from archlang.plan.measures import TRAIN
 from archlang.plan.plan import Plan
@@ -148,6 +149,21 @@ class RecipePage:
             except ProgramError as error:
                 plans[row.title] = error
         return plans
+
+    def mistake(self, text: str) -> Diagnostic | None:
+        """Returns the first mistake of a program that stands beside the page."""
+        return next(
+            (each for each in check_text(text, self.plan.source.path, allow=self._allow) if each.is_error), None
+        )
+
+    def reads_other_files(self, text: str, path: Path) -> bool:
+        """Whether a program would find other files, or none, at a path than beside the page."""
+        try:
+            file = load_file(Source(str(path), text), self._allow)
+            plan = plan_first_point(file, self.recipe.name, {})
+            return (plan.task, plan.train) != (self.plan.task, self.plan.train)
+        except ProgramError:
+            return True
 
 
 def scaling(

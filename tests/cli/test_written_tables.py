@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TINY, Command
+from tests.cli.conftest import TASK, TINY, Command
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 NORMED = TINY.replace("embed[d](x) |> mean", "embed[d](x) |> norm |> mean") + "}\n"
@@ -67,6 +67,26 @@ def test_json_has_the_rows_and_the_program(archlang: Command, folder: Path) -> N
         ),
         (["ablate", "--out", "off.txt"], 2, "`off.txt` has no suffix of a program", "use one of .arch"),
         (["ablate", "--out", "tiny.arch"], 1, "tiny.arch exists", "name another file; nothing was written"),
+        (
+            ["scale", "--over", "model.d=4,8", "--budgets", "0"],
+            2,
+            "Invalid value for '--budgets'",
+            "a list of numbers; write 200,400",
+        ),
+        (["scale", "--over", "model.d=4,8", "--budgets", "10,10"], 2, "`--budgets` has `10` twice", "write it once"),
+        (["scale", "--over", "model.d=4,4"], 2, "`model.d` has `4` twice", "write it once"),
+        (
+            ["scale", "--over", "model.d=4", "--over", "model.d=8"],
+            2,
+            "`--over` has `model.d` twice",
+            "write it once, as in `--over model.d=16,32`",
+        ),
+        (
+            ["scale", "--over", "train.steps=1,2", "--budgets", "3", "--out", "off.arch"],
+            1,
+            "the table would have a mistake: the row “steps = 1” and the column “valid.loss, 3” set `train.steps`",
+            "set `train.steps` in the row or in the column",
+        ),
         (["ablate", "plain"], 1, "nothing in the model of `plain` can be off", "name a recipe"),
     ],
 )
@@ -79,6 +99,34 @@ def test_a_mistake_has_a_remedy(
     assert result.code == code
     assert error in result.err
     assert remedy in result.err
+    assert not (folder / "off.arch").exists()
+
+
+@pytest.mark.parametrize("command", [["ablate"], ["scale", "--over", "model.d"]])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (TASK, 'file[path = "words.tsv"]'),
+        (TASK, 'file[path = "../words.tsv"]'),
+        ("steps = 4", 'steps = 4, weights = "words.tsv"'),
+        ("|> mean", "|> other.more |> mean"),
+    ],
+)
+def test_a_table_is_not_written_where_its_recipe_names_other_files(
+    archlang: Command, folder: Path, command: list[str], old: str, new: str
+) -> None:
+    (folder / "pages").mkdir()
+    (folder / "pages/other.arch").write_text("block more(h: seq[n, d]) -> seq[n, d] { return h + norm(h) }\n")
+    use = 'use "./other.arch" as other\n' * ("other" in new)
+    (folder / "pages/tiny.arch").write_text(use + NORMED.replace(old, new))
+    options = "pages/tiny.arch", "--allow", "."
+    for out in ("off.arch", "runs/new/off.arch"):
+        result = archlang(*command, *options, "--out", out)
+        assert (result.code, (folder / out).exists()) == (1, False)
+        assert f"error: {out} would be another program: its paths of files are relative to its folder" in result.err
+        assert "help: write it beside pages/tiny.arch" in result.err
+    beside = archlang(*command, *options, "--out", "pages/off.arch")
+    assert (beside.code, beside.err) == (0, "")
 
 
 BLOCK = """

@@ -63,6 +63,10 @@ def titles(table: TableDraft) -> list[str]:
             "h2 = repeat 1 { h <- linear[d](h) emit h }",
         ),
         ("stack turns { h <- linear[d](h) }\n h2 = h", "One turn of stack", "stack 1 { h <- linear[d](h) }\n h2 = h"),
+        ("stack 3 { h <- linear[d](h) }\n h2 = h", "One turn of stack", "stack 1 { h <- linear[d](h) }\n h2 = h"),
+        ("h2 = repeat 2 { h <- linear[d](h) emit h }", "One turn of repeat",
+         "h2 = repeat 1 { h <- linear[d](h) emit h }"),
+        ("h2 = h + norm(h) * gelu(h)", "Without norm_times_gelu", "h2 = h + 0"),
     ],
 )  # fmt: skip
 def test_a_row_is_the_model_that_one_writes_without_the_part(
@@ -83,7 +87,7 @@ def test_a_switch_reaches_its_place_through_every_block_that_leads_to_it(tmp_pat
         "block outer[f: block](h: seq[n, d]) -> seq[n, d] { return f(inner(h)) }\n"
     )
     table = written(tmp_path, "repeat 2 { h <- h |> outer[inner] }", more)
-    assert titles(table) == ["r", "Without norm"]
+    assert titles(table) == ["r", "Without norm", "One turn of repeat"]
     assert "outer[inner[with_norm = with_norm], with_norm = with_norm]" in table.text
     off = graph(tmp_path, table.text, {"model.with_norm": "false"})
     assert {instance.block for instance in off.instances.values()} == {"embed", "linear", "last"}
@@ -92,7 +96,7 @@ def test_a_switch_reaches_its_place_through_every_block_that_leads_to_it(tmp_pat
 def test_an_instance_with_the_name_of_a_block_is_no_such_block(tmp_path: Path) -> None:
     more = "block inner(h: seq[n, d]) -> seq[n, d] { return norm(h) }\n"
     table = written(tmp_path, "let inner = linear[d]\n repeat 2 { h <- h + inner(h) }", more)
-    assert titles(table) == ["r", "Without inner"]
+    assert titles(table) == ["r", "One turn of repeat", "Without inner"]
 
 
 def test_a_switch_in_a_block_that_the_recipe_gives_its_model_is_set_there(tmp_path: Path) -> None:
