@@ -86,11 +86,10 @@ def scale(
 def field(
     context: typer.Context,
     add: Annotated[
-        Path | None,
-        typer.Option(help="A program with a block of yours, from `seq[n, d]` to `seq[n, d]`.", dir_okay=False),
+        Path | None, typer.Option(help="A program with a block of yours, from sequences to sequences.", dir_okay=False)
     ] = None,
     block: Annotated[
-        str | None, typer.Option(help="The block, as in `mine[heads = 2]`; without it, the last of the program.")
+        str | None, typer.Option(help="The block, with statics if need be; without it, the last of the program.")
     ] = None,
     whole: Annotated[
         bool, flag("--whole", "The block is all layers of the model, and not a mixer in two layers.")
@@ -133,7 +132,8 @@ def _with_row(file: Path, own: Path, block: str | None, whole: bool) -> tuple[Pa
     blocks = blocks_of(own)
     title = block or next(reversed(blocks), "")
     if (name := title.partition("[")[0].strip()) not in blocks:
-        console.fail(f"{own} has no block `{name}`", f"its blocks are {', '.join(blocks) or 'none'}", code=2)
+        remedy = f"its blocks are {', '.join(blocks)}" if blocks else "write `block mine(h: seq[n, d]) -> seq[n, d]`"
+        console.fail(f"{own} has no block `{name or 'mine'}`", remedy, code=2)
     target = own.with_name(f"field_{name}.arch")
     row = own_row(file, own, title, whole, target)
     if not row.fits:
@@ -141,12 +141,18 @@ def _with_row(file: Path, own: Path, block: str | None, whole: bool) -> tuple[Pa
         body = row.body.replace("own.", "")
         message = f"a model of the field has {row.expected:,} weights, and with `{body}` {row.weights:,}"
         console.fail(message, f"{remedy}; the numbers may differ by {TOLERANCE:.0%}", code=2)
-    if not os.path.lexists(target):
+    written = read(target).text if os.path.lexists(target) else None
+    if written is not None and _without_own_row(written) != _without_own_row(row.text):
+        console.fail(f"{target} exists and is another table", f"delete it, or run `archlang table {target}`")
+    if written != row.text:
         write_file(target, row.text)
         console.err.print(f"wrote {target}: {row.weights:,} weights, the first row of the field has {row.expected:,}")
-    elif read(target).text != row.text:
-        console.fail(f"{target} exists and is another table", f"delete it, or run `archlang table {target}`")
     return target, title
+
+
+def _without_own_row(text: str) -> list[str]:
+    """The lines of a table of `own_row` without the row, which changes with the block."""
+    return [line for line in text.splitlines() if "own." not in line]
 
 
 def _write(written: TableDraft, out: Path | None, option: str, as_json: bool) -> None:

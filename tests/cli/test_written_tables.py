@@ -114,6 +114,10 @@ def test_a_block_of_ones_own_has_a_row_of_the_same_size_and_a_place(archlang: Co
     assert 'row    "mine" at model.body = layers[own.mine, 184]' in mine.read_text()
     again = archlang("field", "--add", "mine.arch", "--no-run", *options)
     assert (again.code, again.err) == (0, "")
+    (mine.with_name("mine.arch")).write_text(BLOCK.replace("width: int = 8", "width: int = 64"))
+    wider = archlang("field", "--add", "mine.arch", "--no-run", *options)
+    assert (wider.code, wider.err.partition(":")[0]) == (0, "wrote field_mine.arch")
+    assert "layers[own.mine, 184]" not in mine.read_text()
 
 
 def test_a_table_of_the_field_that_was_edited_stays(archlang: Command, mine: Path) -> None:
