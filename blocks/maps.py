@@ -535,7 +535,7 @@ def sums_of_diagonals(y: Float[Tensor, "h n m"], out: Tensor | None = None) -> F
         length = r + m - 1
         # Rows of one number less, read as lines: a diagonal becomes a column.
         lines = y.new_zeros(h, r, length)
-        lines.as_strided(part.shape, (r * length, length - 1, 1), r - 1).copy_(part)
+        lines.as_strided(part.shape, (r * length, max(0, length - 1), 1), r - 1).copy_(part)
         sums[:, n - first - r : n - first + m - 1] += lines.sum(1, dtype=sums.dtype)
     return sums.to(y.dtype)
 

@@ -406,7 +406,9 @@ def _turns(graph: Graph, node: Node) -> str | None:
 def _memory(moves: Sequence[Transition], path: _Path) -> str:
     kinds = {move.kind for move in moves} - {"none", "grows"}
     if not kinds:
-        return "kept, each position for itself" if path.attends + path.mixes else "none"
+        if path.mixes:
+            return ""  # a sum over positions, or a block that is not followed
+        return "kept, each position for itself" if path.attends else "none"
     return "fades, or is added to" if kinds == {"diagonal"} else "rewritten"
 
 
@@ -463,7 +465,7 @@ CLAIMS: tuple[tuple[str, str, str, str], ...] = (
      "softmax attention, features enough; an obstacle to learning, not to representing",
      "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963"),
     ("recurrence nonnegative -attention -positions",
-     "cannot compute parity at any length: no transition has a negative eigenvalue",
+     "cannot compute parity at all lengths: no transition has a negative eigenvalue",
      f"{_FIXED}, any number of layers",
      "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537"),
     ("recurrence diagonals -nonnegative -attention -positions",

@@ -250,6 +250,14 @@ def test_a_relative_bias_is_learned_for_distances_up_to_its_span(rows: int, monk
     agree(block, slow, normal(B, N, D), normal(B, M, D))
 
 
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (3, 0), (1, 1)])
+def test_a_relative_bias_of_few_positions_has_a_gradient(n: int, m: int) -> None:
+    block = RelativeBias(heads=H, span=2, d=D, e=D).double()
+    block(normal(B, n, D), normal(B, m, D)).sum().backward()
+    assert block.bias.grad is not None
+    assert float(block.bias.grad.sum()) == B * n * m * H
+
+
 def test_places_between_two_entries_are_interpolated() -> None:
     counts = [3, 2]
     mask = torch.arange(3) < torch.tensor(counts)[:, None]

@@ -35,8 +35,8 @@ model m(x: tokens[n]) -> logits[n, classes] {
 
 # What a claim says, in a word, by a part of its sentence.
 WORDS = {
-    "in uniform TC⁰": "TC0", "in L-uniform TC⁰": "scans in TC0", "parity at any length": "no parity",
-    "parity at all lengths: it has one layer": "no parity in a layer", "isolated points": "parity is hard",
+    "in uniform TC⁰": "TC0", "in L-uniform TC⁰": "scans in TC0", "has a negative eigenvalue": "no parity",
+    "it has one layer of attention": "no parity in a layer", "isolated points": "parity is hard",
     "regular languages and decide": "turns", "modulo 3: transitions": "no mod 3", "nor multiply": "no S3",
     "of 2 things: a state may be reflected once": "S2", "permutations of 3 things": "S3", "in PNC¹ only": "PNC1",
     "complete for L,": "L", "every context-free": "CFL", "regular languages only": "regular",
