@@ -57,7 +57,7 @@ def scale(
         str | None,
         typer.Option(
             help="Numbers of training steps, as in `200,400,800`.",
-            callback=matching(r"[1-9]\d*(,[1-9]\d*)*", "a list of numbers; write 200,400"),
+            callback=matching(r"[1-9]\d*(,[1-9]\d*)*", "a list of positive numbers; write 200,400"),
         ),
     ] = None,
     seeds: arguments.Seeds = None,

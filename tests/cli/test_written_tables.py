@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TASK, TINY, Command
+from tests.cli.conftest import TINY, Command
+from tests.tiny_run import TASK
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 NORMED = TINY.replace("embed[d](x) |> mean", "embed[d](x) |> norm |> mean") + "}\n"
@@ -71,7 +72,7 @@ def test_json_has_the_rows_and_the_program(archlang: Command, folder: Path) -> N
             ["scale", "--over", "model.d=4,8", "--budgets", "0"],
             2,
             "Invalid value for '--budgets'",
-            "a list of numbers; write 200,400",
+            "a list of positive numbers; write 200,400",
         ),
         (["scale", "--over", "model.d=4,8", "--budgets", "10,10"], 2, "`--budgets` has `10` twice", "write it once"),
         (["scale", "--over", "model.d=4,4"], 2, "`model.d` has `4` twice", "write it once"),
