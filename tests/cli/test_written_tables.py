@@ -72,7 +72,7 @@ def test_json_has_the_rows_and_the_program(archlang: Command, folder: Path) -> N
             ["scale", "--over", "model.d=4,8", "--budgets", "0"],
             2,
             "Invalid value for '--budgets'",
-            "a list of positive numbers; write 200,400",
+            "is not a list of positive",
         ),
         (["scale", "--over", "model.d=4,8", "--budgets", "10,10"], 2, "`--budgets` has `10` twice", "write it once"),
         (["scale", "--over", "model.d=4,4"], 2, "`model.d` has `4` twice", "write it once"),
