@@ -27,6 +27,7 @@ FORMS = {
     "by_distance[learned_bias = true]": "none",
     "soft_cap": "none",
     "window": "none",
+    "sinks": "none",
     "forgetting": "none",
     "contextual": "none",
     "stick_breaking": "none",

@@ -31,6 +31,8 @@ from archlang.blocks.positions import alibi_slopes
 
 # For fewer places, to check whether they are integers takes as long as to interpolate.
 _MANY_PLACES = 1 << 14
+# The diagonals of so many rows are added at once: they fit into a processor's cache.
+_ROWS_OF_SUM = 128
 
 
 def heads_first(x: Float[Tensor, "b n m h"]) -> Float[Tensor, "b h n m"]:
@@ -515,6 +517,29 @@ class AlibiBias(Weightless):
         return -torch.exp2(-8.0 * place / power).to(pair.product.dtype) * (pair.query - pair.key).abs()
 
 
+def constant_diagonals(line: Float[Tensor, "h _l"], out: Tensor | None, rows: int) -> Float[Tensor, "h n m"]:
+    """Returns y_ij = line[n - 1 - i + j], for n + m + 1 numbers of a line."""
+    width = line.shape[1] - 1
+    # A row is the one before it, moved by a column: so are rows of n + m of a line of one more, repeated without a gap.
+    lines = line.roll(1 - rows, 1)[:, None].expand(-1, rows, -1).flatten(1)
+    return lines[:, : rows * width].view(len(line), rows, width)[..., : width - rows]
+
+
+def sums_of_diagonals(y: Float[Tensor, "h n m"], out: Tensor | None = None) -> Float[Tensor, "h _l"]:
+    """Returns the transpose of `constant_diagonals`."""
+    h, n, m = y.shape
+    sums = y.new_zeros(h, n + m + 1, dtype=torch.promote_types(y.dtype, torch.float32))
+    for first in range(0, n, _ROWS_OF_SUM):
+        part = y[:, first : first + _ROWS_OF_SUM]
+        r = part.shape[1]
+        length = r + m - 1
+        # Rows of one number less, read as lines: a diagonal becomes a column.
+        lines = y.new_zeros(h, r, length)
+        lines.as_strided(part.shape, (r * length, max(0, length - 1), 1), r - 1).copy_(part)
+        sums[:, n - first - r : n - first + m - 1] += lines.sum(1, dtype=sums.dtype)
+    return sums.to(y.dtype)
+
+
 class RelativeBias(nn.Module):
     """y_ij^h = b_h[min(max(i - j, -span), span)]
 
@@ -529,17 +554,10 @@ class RelativeBias(nn.Module):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
-        if n == 1:
-            distances = (first_row - torch.arange(m, device=q.device)).clamp(-self.span, self.span) + self.span
-            return heads_last(self.bias.to(q.dtype).T[:, None, distances].expand(q.shape[0], -1, -1, -1))
-        width = n + m
-        # Each row is the one before it, moved by a column: a line of n + m + 1 entries, repeated without a gap and cut
-        # to rows of n + m, has them all. What is behind the m columns comes before the first one in later rows.
-        columns = torch.arange(width + 1, device=q.device)
-        distances = first_row - columns + (columns >= m) * (width + 1)
-        line = self.bias.to(q.dtype).T[:, distances.clamp(-self.span, self.span) + self.span]
-        rows = line[:, None].expand(-1, n, -1).flatten(1)[:, : n * width].reshape(len(line), n, width)
-        return heads_last(rows[..., :m].expand(q.shape[0], -1, -1, -1))
+        distances = first_row + n - 1 - torch.arange(n + m + 1, device=q.device)
+        line = self.bias.to(q.dtype).index_select(0, distances.clamp(-self.span, self.span) + self.span).T
+        rows = linear(line, partial(constant_diagonals, rows=n), sums_of_diagonals)
+        return heads_last(rows.expand(q.shape[0], -1, -1, -1))
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:
         distance = (pair.query - pair.key).clamp(-self.span, self.span)

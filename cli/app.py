@@ -20,6 +20,7 @@ from archlang.cli import (
     table,
     train,
     trained,
+    written_tables,
 )
 
 app = typer.Typer(
@@ -50,6 +51,8 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "diff": architectures.diff, "inspect": trained.inspect, "report": runs.report,
     },
     "Train": {
+        "ablate": written_tables.ablate, "scale": written_tables.scale,
+        "field": written_tables.field,
         "train": train.train, "table": table.table, "tune": table.tune, "eval": trained.evaluate,
         "predict": trained.predict,
     },
@@ -57,7 +60,8 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 }  # fmt: skip
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
-        app.command(_name, rich_help_panel=_panel)(_command)
+        settings = {"allow_extra_args": True, "ignore_unknown_options": True} if _name == "field" else None
+        app.command(_name, rich_help_panel=_panel, context_settings=settings)(_command)
 app.add_typer(runs.app, rich_help_panel="Train")
 app.add_typer(data.app, rich_help_panel="Train")
 

@@ -123,22 +123,24 @@ def viz(
 ) -> None:
     """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
 
-    Without `--out`, print a tree.
+    Without `--out`, print a tree. An .html page also has the card, as `archlang card` prints it.
 
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.compile import compile_named
+    from archlang.graph.card import card
     from archlang.plugins import Plugins
     from archlang.reports.pictures.formats import FORMATS, print_tree, write_picture
     from archlang.reports.pictures.picture import draw
 
     console.require_suffix(out, FORMATS, "a picture")
     Plugins.read(plugin or ())  # no Python is needed to draw
-    picture = draw(compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ()))
+    graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
+    picture = draw(graph)
     if out is None:
         console.out.write(print_tree(picture))
         return
-    write_picture(picture, out)
+    write_picture(picture, out, lambda: card(graph).text())
     console.out.write(str(out))
 
 
@@ -270,13 +272,7 @@ def card(
     if as_json:
         console.out.write_json(made.facts())
         return
-    for name, value in made.rows():
-        console.out.print(f"{name:<22}{value}", markup=False, highlight=False)
-    for claim in made.claims:
-        console.out.print(f"\n{made.model} {claim.sentence}.", markup=False, highlight=False)
-        console.out.print(f"    if: {claim.conditions}\n    by: {claim.source}", markup=False, highlight=False)
-    if not made.claims:
-        console.out.write("\nNo theorem that archlang knows applies to such a model.")
+    console.out.print(made.text(), markup=False, highlight=False)
     if made.uncounted and graph.unknown_sizes:
         console.out.write(_remedy(graph))
 

@@ -80,7 +80,7 @@ def equal(
         typer.Option(
             "--map",
             help="A weight of the page and its partner, as `embed.weight=wte.weight`, or with `.T` of "
-            "its transpose; may be repeated.",
+            "its transpose; `a+b=c` joins weights of the page row after row; may be repeated.",
         ),
     ] = None,
     length: Annotated[list[int] | None, typer.Option("--length", "-n", min=1, help="Positions per sample.")] = None,
@@ -124,7 +124,7 @@ def equal(
         console.out.write(text)
     else:
         for pair in (each for each in certificate.weights if each.by != "name"):
-            console.out.print(f"{pair.page} = {pair.other}{'.T' * pair.is_transposed}, by {pair.by}", markup=False)
+            console.out.print(str(pair), markup=False, highlight=False)
         for each in certificate.comparisons:
             said = f"skipped: {each.skipped}" if each.skipped else f"{each.difference:.1e}  {each.at}"
             console.out.print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # As in archlang.reports.result_table, which imports too much for `--help`.
 _FORMATS = ("terminal", "markdown", "latex", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
-_PICTURES = (".svg", ".png")
+_PICTURES = (".svg", ".png", ".pdf")
 _PRINTED_TRIALS = 10
 
 
@@ -50,7 +51,14 @@ def table(
     only: Annotated[
         list[str] | None, typer.Option(help="Rows whose titles match, as in `NDR*`; may be repeated.")
     ] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="Rows to run, as of `--only`; the others are shown as they are.")
+    ] = None,
     out: Annotated[Path | None, output("The folder of the runs; finished runs are not repeated.")] = None,
+    also: Annotated[
+        Path | None,
+        typer.Option(help="A folder of other finished runs, which are not repeated.", exists=True, file_okay=False),
+    ] = None,
     engine: arguments.Engine = "local",
     options: arguments.EngineOptions = None,
     workers: arguments.Workers = None,
@@ -69,7 +77,15 @@ def table(
         bool, flag("--dry-run", "Run nothing; print the runs with their FLOPs and their estimated time.")
     ] = False,
     no_run: Annotated[bool, flag("--no-run", "Run nothing; print the finished runs.")] = False,
-    compare: Annotated[list[str] | None, typer.Option(help="Two rows to test seed by seed: `NDR,Transformer`.")] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Two rows to test seed by seed, `NDR,Transformer`, or one to test each other row against it."
+        ),
+    ] = None,
+    fit: Annotated[
+        str | None, typer.Option(help="The column of sizes, as `Parameters`, in which the others are power laws.")
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +96,9 @@ def table(
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option(help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg` or `.png`."),
+        typer.Option(
+            help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg`, `.png` or `.pdf`."
+        ),
     ] = None,
     device: arguments.Device = "auto",
     devices: arguments.Devices = 1,
@@ -111,6 +129,7 @@ def table(
     if listed:
         unheeded = {
             "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
+            "--fit": fit, "--run": run,
             "--together": together,
         }  # fmt: skip
         for option in (option for option, is_given in unheeded.items() if is_given):
@@ -123,13 +142,16 @@ def table(
     plan = plan_table(
         file, name, parse_sets(sets), chosen_seeds(seeds), allow=allow or (), plugins=plugin or (), only=only or ()
     )
-    _require_rows(plan, only)
-    compared = [_two_titles(plan, text) for text in compare or ()]
+    _matching_rows(plan, only)
+    chosen = _matching_rows(plan, run)
+    compared = [pair for text in compare or () for pair in _pairs(plan, text)]
+    if fit is not None and fit not in (titles := [column.title for column in plan.columns]):
+        console.fail(f"there is no column “{fit}”", f"the columns are {', '.join(titles)}", code=2)
 
     from archlang.train.runs.table import TableRuns
     from archlang.train.stop import Stop
 
-    runs = TableRuns(plan, out or RUNS / plan.name, precision, device, devices, eager)
+    runs = TableRuns(plan, out or RUNS / plan.name, precision, device, devices, eager, also)
     terminal = console.out if form == "terminal" else console.err
     if not no_run:
         require_trust(plan.plans)
@@ -145,45 +167,54 @@ def table(
     stop = Stop()
     if not no_run:
         points = runs.points(deadline_of(time_limit), save_interval(save))
-        failed = _run(runs, points, terminal, stop, together, (engine, workers, parse_sets(options), retries, devices))
-    _show_results(runs, compared, parse_sets(sets), form, write)
+        plans = {id(each): each for cell in plan.cells if not run or cell.row in chosen for each in cell.plans}
+        points = tuple(point for point in points if id(point.plan) in plans)
+        failed = _run(
+            runs, points, len(plans), terminal, stop, together, (engine, workers, parse_sets(options), retries, devices)
+        )
+    _show_results(runs, compared, chosen, fit, parse_sets(sets), form, write)
     if code := stop.exit_code if stop.requested else failed:
         raise typer.Exit(code)
 
 
-def _require_rows(plan: TablePlan, titles: list[str] | None) -> None:
-    """Exits if no row was meant: then the table has all of them."""
-    if titles and not any(fnmatch.fnmatchcase(plan.rows[0].title, title) for title in titles):
+def _matching_rows(plan: TablePlan, titles: list[str] | None) -> list[TableRow]:
+    """The rows whose titles match. Exits if titles are given and none does."""
+    rows = [row for row in plan.rows if any(fnmatch.fnmatchcase(row.title, title) for title in titles or ())]
+    if titles and not rows:
         near = next(filter(None, (did_you_mean(title, [row.title for row in plan.rows]) for title in titles)), None)
         existing = ", ".join(f"“{row.title}”" for row in plan.rows)
         remedy = f"the rows are {existing}" if near is None else f"did you mean “{near}”?"
         console.fail(f"unknown row {' or '.join(titles)}", remedy, code=2)
+    return rows
 
 
-def _two_titles(plan: TablePlan, text: str) -> tuple[TableRow, TableRow]:
-    rows = {row.title: row for row in plan.rows if row.recipe is not None}
+def _pairs(plan: TablePlan, text: str) -> list[tuple[TableRow, TableRow]]:
+    """The two rows of `--compare`, or each other row with the one that it names."""
+    rows = {row.title: row for row in plan.rows if any(cell.row is row and cell.plans for cell in plan.cells)}
+    if text in rows:
+        return [(row, rows[text]) for title, row in rows.items() if title != text]
     commas = [index for index, sign in enumerate(text) if sign == ","]
     titles = [(text[:comma].strip(), text[comma + 1 :].strip()) for comma in commas]
     pair = next(((rows[left], rows[right]) for left, right in titles if {left, right} <= rows.keys()), None)
     if pair is None:
         remedy = "write the titles of two rows with a recipe: `--compare NDR,Transformer`"
         console.fail(f"`--compare {text}` does not name two rows that run", remedy, code=2)
-    return pair
+    return [pair]
 
 
 def _run(
     runs: TableRuns,
     points: tuple[Point, ...],
+    total: int,
     terminal: Terminal,
     stop: Stop,
     together: bool,
     engine: tuple[str, int | None, dict[str, str], int, int],
 ) -> int:
-    """Runs the unfinished points until `stop` is requested. Returns the exit code for those that failed."""
+    """Runs the unfinished points of `total` until `stop` is requested. Returns the exit code for those that failed."""
     from archlang.train.runs.engines import make_engine
     from archlang.train.runs.points import JOBS, group_seeds, make_folder
 
-    total = len(runs.plan.plans)
     if total > len(points):
         terminal.print(f"{total - len(points)} of {total} runs are done")
     if not points:
@@ -232,14 +263,21 @@ class RunsDisplay:
 
 
 def _show_results(
-    runs: TableRuns, compared: list[tuple[TableRow, TableRow]], changed: dict[str, str], form: str, file: Path | None
+    runs: TableRuns,
+    compared: list[tuple[TableRow, TableRow]],
+    ranked: list[TableRow],
+    fit: str | None,
+    changed: dict[str, str],
+    form: str,
+    file: Path | None,
 ) -> None:
     from archlang.reports.pages import write_file
     from archlang.reports.result_table import TEXT_FORMATS, ResultTable, terminal_table
 
     plan = runs.plan
     spent = runs.time_spent()
-    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, spent, compared)
+    results = ResultTable.of(plan.name, plan.rows, plan.columns, runs.cell_results(), changed, spent, compared, fit)
+    results = replace(results, ranked=tuple(ranked))
     if form == "terminal":
         console.out.print(terminal_table(results))
     else:

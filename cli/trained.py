@@ -6,9 +6,9 @@ import io
 import json
 import os.path
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -101,7 +101,8 @@ def predict(
     file: Annotated[
         str,
         typer.Option(
-            "--file", "-f", help="A file with an input on each line: text, or JSON if it ends in .jsonl. - is stdin."
+            "--file", "-f",
+            help="A file with an input on each line: text, or JSON if it ends in .jsonl; or of images. - is stdin.",
         ),
     ] = "",
     batch: Annotated[int, typer.Option(min=1, help="The inputs that are read at a time.")] = 64,
@@ -131,11 +132,13 @@ def predict(
     A line of a .jsonl file is a text, a list of token ids or of rows of numbers, or an object with a value for each
     field: {"source": "jump twice"}. Marks that the task declares may be omitted, and so may the answer that a model
     writes. Lines of stdin are texts, or JSON objects. Without a setting of sampling, the likeliest tokens are written.
+    Files of images are those of the task `file_images`: IDX, such as t10k-images-idx3-ubyte.gz, and test_batch.bin.
 
     Example: archlang predict runs/ndr/2026-01-31_12-00-00 --input "10 a b" --input "11 b"
     """
     from archlang.api.run import explaining_input_format, load_run
     from archlang.backend.decode.sampling import Sampling
+    from archlang.tasks.kit.image_files import is_image_file
     from archlang.train.runs.prediction import predict_inputs
 
     draws = temperature is not None or top_k or top_p < 1 or min_p or samples > 1 or seed
@@ -157,14 +160,16 @@ def predict(
     with ExitStack() as stack:
         stack.enter_context(console.plain_warnings())
         placed: Iterator[_PlacedInput]
+        opened = load_run(run, checkpoint or "best", device=device, plugins=plugin or ())
         if inputs:
             placed = ((f"--input {index}", text) for index, text in enumerate(inputs, 1))
             total: int | None = len(inputs)
+        elif is_image_file(file) and "task.columns" in opened.settings:
+            placed, total = _images(file, opened.settings), None
         else:
             stream = stack.enter_context(_opened(file))
             total = None
             placed = _lines(stream, file)
-        opened = load_run(run, checkpoint or "best", device=device, plugins=plugin or ())
         # With or without a length, a field that the model can write is not typed.
         fields = opened.input_format.typed_fields(length or 1)
         if inputs and len(fields) > 1:
@@ -202,13 +207,27 @@ def _opened(name: str) -> TextIO:
         console.fail(f"{name} cannot be read: {error.strerror}", "name a file with an input on each line")
 
 
+def _images(file: str, settings: Mapping[str, object]) -> Iterator[_PlacedInput]:
+    from archlang.tasks.kit.image_files import images_of
+
+    columns, label_bytes = (settings.get(f"task.{name}", 1) for name in ("columns", "label_bytes"))
+    assert isinstance(columns, int)
+    assert isinstance(label_bytes, int)
+    pieces = images_of("file_images", file, columns, label_bytes)
+    for number, image in enumerate(chain.from_iterable(images for images, _ in pieces), 1):
+        yield f"image {number} of {file}", image
+
+
 def _lines(stream: TextIO, name: str) -> Iterator[_PlacedInput]:
     for number, line in enumerate(stream, 1):
         place = f"{'stdin' if name == '-' else name}:{number}"
         try:
             line.encode()
         except UnicodeEncodeError:  # an escaped byte
-            console.fail(f"{place} is not UTF-8", "convert the file to UTF-8")
+            remedy = (
+                "convert the file to UTF-8; images are in files such as t10k-images-idx3-ubyte.gz and test_batch.bin"
+            )
+            console.fail(f"{place} is not UTF-8", remedy)
         is_json = name.endswith(".jsonl") or (name == "-" and line.startswith('{"'))
         yield place, _parsed(line, place) if is_json else line.rstrip("\r\n")
 

@@ -46,6 +46,7 @@ from archlang.syntax.parser import parse
 from archlang.syntax.printer import format_program
 from archlang.syntax.reading import decode
 from archlang.tasks.file import File
+from archlang.tasks.file_images import FileImages
 from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
@@ -179,6 +180,18 @@ def assert_data_is_read_or_refused(data: bytes, suffix: str, is_compressed: bool
                     task.generate(split, seed=0)
 
 
+IMAGES = {"images": bytes((0, 0, 8, 3, *(0, 0, 0, 2) * 3, *range(8))), "labels": bytes((0, 0, 8, 1, 0, 0, 0, 2, 1, 0))}
+
+
+def assert_images_are_read_or_refused(data: bytes, name: str) -> None:
+    sizes = {"columns": 32, "channels": 3} if name == "a.bin" else {"columns": 2}
+    with TemporaryDirectory() as folder:
+        for file, content in {**IMAGES, name: data}.items():
+            (Path(folder) / file).write_bytes(content)
+        with suppress(ArchlangError):
+            FileImages(path=f"{folder}/{name.replace('labels', 'images')}", **sizes).generate("train", seed=0)
+
+
 RECORD: Mapping[str, Callable[[Path], object]] = {
     "run.json": read_plan,
     "data.json": lambda run: read_record(run, "data.json", DataRecord),
@@ -309,8 +322,9 @@ def assert_no_text_is_code_or_markup(stem: str, model: str, value: str, text: st
     claim = PublishedResult("test.accuracy", None, 1.0, 0.01, {}, text)
     cell = CellResult(TableCell(row, column, (), claim), {1: 0.5}, ())
     table = ResultTable.of(text, [row], [column], [cell])
-    assert len(latex(table).splitlines()) == 7
-    assert re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[4]) == ["&"]
+    assert len(latex(table).splitlines()) == 12
+    assert re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[8]) == ["&"]
+    assert not re.findall(r"(?<!\\)[&#%_]", latex(table).splitlines()[3])
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in markdown(table).splitlines()[:3]] == [3, 3, 3]
 
 
@@ -342,6 +356,8 @@ def test_any_bytes_are_a_graph_or_are_refused(amount: settings) -> None:
 @amounts(SMALL)
 def test_any_bytes_are_data_or_are_refused(amount: settings) -> None:
     holds(assert_data_is_read_or_refused, amount, any_bytes(TSV) | any_bytes(JSONL), SUFFIXES, st.booleans())
+    content = any_bytes(IMAGES["images"]) | any_bytes(IMAGES["labels"]) | any_bytes(bytes(3073))
+    holds(assert_images_are_read_or_refused, amount, content, st.sampled_from([*IMAGES, "a.bin"]))
 
 
 @amounts(SMALL)

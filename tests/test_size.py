@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_429, 4_200, 229),
-    "elaborate resolve types plan": (10_333, 9_800, 549),
-    "train api": (10_052, 7_900, 2_152),
-    "tasks data": (9_877, 8_600, 1_277),
+    "syntax": (4_435, 4_200, 235),
+    "elaborate resolve types plan": (10_896, 9_800, 1_096),
+    "train api": (10_061, 7_900, 2_161),
+    "tasks data": (10_338, 8_600, 1_738),
     "export": (2_006, 2_400, 0),
-    "editor play": (4_629, 4_400, 229),
-    "reports": (3_705, 3_700, 6),
-    "cli": (3_620, 3_500, 154),
-    "": (22_447, 16_500, 5_947),
+    "editor play": (4_641, 4_400, 241),
+    "reports": (3_827, 3_700, 127),
+    "cli": (3_859, 3_500, 359),
+    "": (22_546, 16_500, 6_046),
 }
-TOTAL = 71_098  # the aim is 61,000, and the room of the parts
-TESTS = 63_231  # the aim is 55,000, and 8,200 for the tests of the features since then, 6,600 of them in new files
+TOTAL = 72_609  # the aim is 61,000, and the room of the parts
+TESTS = 64_516  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import accumulate
 from math import isfinite
 
 import torch
@@ -33,13 +34,23 @@ _MASKS = ("lengths", "mask", "attention_mask")
 @dataclass(frozen=True)
 class WeightPair:
     """A weight of the page and the one of the other module that has its part; `by` is why: a name, a shape, similar
-    names, or hand. The other is the transpose if `is_transposed`."""
+    names, or hand. The other is the transpose if `is_transposed`, and of this the `rows` if they are not all."""
 
     page: str
     other: str
     shape: tuple[int, ...]
     by: str
     is_transposed: bool = False
+    rows: tuple[int, int] | None = None
+
+    def part(self, other: Tensor) -> Tensor:
+        """Returns the part of the other weight, or of its gradient."""
+        other = other.T if self.is_transposed else other
+        return other if self.rows is None else other[slice(*self.rows)]
+
+    def __str__(self) -> str:
+        rows = "" if self.rows is None else "[{}:{}]".format(*self.rows)
+        return f"{self.page} = {self.other}{'.T' * self.is_transposed}{rows}, by {self.by}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +108,9 @@ def certify(
     tolerance: float = TOLERANCE,
 ) -> Certificate:
     """Compares a page with the module that `python` (`module:Class`) of a plugin returns, in float64 and evaluation
-    mode, with the same random weights. `by_hand` has names of weights of the page, and those of the module, or with
-    `.T` of its transposes. The state of torch's generator does not change.
+    mode, with the same random weights. `by_hand` has names of weights of the page, with `+` between those that are
+    joined row after row, and those of the module, or with `.T` of its transposes. The state of torch's generator does
+    not change.
 
     Raises:
         EqualityError: the module cannot be built or called like the page, or its weights have no partners.
@@ -110,12 +122,12 @@ def certify(
         page = page.double().eval()
         other = _Other(PluginFunction.load(plugins, python, "`--with`"), page)
         pairs = pair_weights(_shapes(page), _shapes(other.module), by_hand)
-        weights = dict(page.named_parameters())
+        weights, others = dict(page.named_parameters()), dict(other.module.named_parameters())
         with torch.no_grad():
             for pair in pairs:
                 # Zeros, as biases begin, would hide differences.
                 weights[pair.page].add_(0.1 * torch.randn_like(weights[pair.page]))
-                other.weight(pair).copy_(weights[pair.page])
+                pair.part(others[pair.other]).copy_(weights[pair.page])
         compared = tuple(_comparisons(page, other, pairs, lengths))
     sources = [] if origin.program is None else [origin.program, *origin.used]
     return Certificate(
@@ -141,16 +153,20 @@ def pair_weights(
     Raises:
         EqualityError: a name of `by_hand` is unknown or of another shape, or a weight has no partner, or several."""
     pairs: dict[str, WeightPair] = {}
-    for name, written in by_hand.items():
+    for joined, written in by_hand.items():
         is_transposed = written not in other and written.endswith(".T")
-        partner = written.removesuffix(".T") if is_transposed else written
-        for known, wanted, where in ((page, name, "the page"), (other, partner, "the module")):
+        partner, names = written.removesuffix(".T") if is_transposed else written, joined.split("+")
+        for known, wanted, where in (*((page, name, "the page") for name in names), (other, partner, "the module")):
             if wanted not in known:
                 raise mistakes.unknown_weight(wanted, where, known)
         found = other[partner][::-1] if is_transposed else other[partner]
-        if found != page[name]:
-            raise mistakes.other_shapes(name, page[name], written, found)
-        pairs[name] = WeightPair(name, partner, page[name], "hand", is_transposed)
+        ends = [*accumulate(page[name][0] if page[name] else 1 for name in names)]
+        expected = page[names[0]] if len(names) == 1 else (ends[-1], *page[names[-1]][1:])
+        if found != expected or len({page[name][1:] for name in names}) > 1:
+            raise mistakes.other_shapes(joined, expected, written, found)
+        for name, start, end in zip(names, [0, *ends], ends, strict=False):
+            rows = None if len(names) == 1 else (start, end)
+            pairs[name] = WeightPair(name, partner, page[name], "hand", is_transposed, rows)
     left, right = _without(page, pairs), _without(other, (pair.other for pair in pairs.values()))
     for name in [name for name in left if right.get(name) == left[name]]:
         pairs[name] = WeightPair(name, name, left.pop(name), "name")
@@ -199,10 +215,12 @@ def _only_best(scores: Mapping[str, int]) -> str | None:
 
 
 def _likeness(name: str, other: str) -> int:
-    """How many words two names share; a word counts half that another one begins with, as `q` of `query`."""
-    theirs = _words(other)
-    return sum(
-        max((2 * (a == b) or (a.startswith(b) or b.startswith(a)) for b in theirs), default=0) for a in _words(name)
+    """How many words two names share; a word counts half that another one begins with, as `q` of `query`. A number that
+    only one of them has twice counts once."""
+    ours, theirs = _words(name), _words(other)
+    return min(
+        sum(max((2 * (a == b) or (a.startswith(b) or b.startswith(a)) for b in there), default=0) for a in here)
+        for here, there in ((ours, theirs), (theirs, ours))
     )
 
 
@@ -234,10 +252,6 @@ class _Other:
         self._call = PluginFunction("the module", make.path, self.module)
         forward = inspect.signature(self.module.forward).parameters
         self.masks = [name for name in _MASKS if name in forward]
-
-    def weight(self, pair: WeightPair) -> Tensor:
-        weight = dict(self.module.named_parameters())[pair.other]
-        return weight.T if pair.is_transposed else weight
 
     def __call__(self, fields: Sequence[Tensor], lengths: Tensor | None = None) -> Tensor:
         real: dict[str, Tensor] = {}
@@ -321,8 +335,7 @@ def _comparisons(
         of_other = grad((actual * probe).sum(), [*inputs, *theirs])
         of_inputs |= {plural(length, "position"): max(map(_gap, of_page[: len(inputs)], of_other), default=0.0)}
         for pair, gradient, expected in zip(pairs, of_other[len(inputs) :], of_page[len(inputs) :], strict=True):
-            found = gradient.T if pair.is_transposed else gradient
-            of_weights[f"{pair.page}, {plural(length, 'position')}"] = _gap(expected, found)
+            of_weights[f"{pair.page}, {plural(length, 'position')}"] = _gap(expected, pair.part(gradient))
     yield _largest("outputs", outputs)
     is_numeric = any(field.type.name != "tokens" for field in page.program.inputs)
     yield (

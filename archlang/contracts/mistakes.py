@@ -98,9 +98,21 @@ def weights_without_partner(
         for where, side in sides.items()
         if side
     ]
-    remedy = "give both the same sizes and biases; a transposed weight is mapped by hand, as by `--map {}={}.T`"
-    names = (next(iter(side), "a") for side in sides.values())
-    return EqualityError(f"weights without a partner of their shape: {' and '.join(texts)}", remedy.format(*names))
+    return EqualityError(f"weights without a partner of their shape: {' and '.join(texts)}", _mapping(ours, theirs))
+
+
+def _mapping(ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]) -> str:
+    """Returns how to map weights of the page that are one of the module if they are joined, or if it is transposed."""
+    for other, found in theirs.items():
+        for turned, end in ((found, ""), (found[::-1], ".T")):
+            for shape in dict.fromkeys(ours.values()):
+                names = [name for name, each in ours.items() if each == shape]
+                count = turned[0] // shape[0] if shape and turned else 0
+                if turned[1:] == shape[1:] and turned[:1] == (count * shape[0],) and 0 < count <= len(names):
+                    return f"if they belong together, write `--map {'+'.join(names[:count])}={other}{end}`"
+    biases = "the module" if not ours else "the page" if not theirs else ""
+    only = f": only {biases} has these, such as biases" if biases else ""
+    return f"give both the same sizes and biases{only}; `--map a+b=c` joins weights of the page, and `c.T` transposes"
 
 
 def unknown_arguments(missing: Sequence[str], possible: Collection[str]) -> EqualityError:

@@ -16,8 +16,8 @@ from archlang.types.statics import InstanceOf, StaticValue
 
 
 def with_library_facts(graph: Graph) -> Graph:
-    """Returns a graph in which the library's instances have the defaults of statics that they lack, and those without
-    any fact the facts of their signatures.
+    """Returns a graph in which the library's instances have their acts, which texts of graphs do not have, the defaults
+    of statics that they lack, and those without any other fact the facts of their signatures.
 
     Run folders of older versions hold such graphs.
 
@@ -48,11 +48,11 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     if problems:
         raise ValueError(f"@{instance.path}: {problems[0].message}")
     defaults = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
-    instance = replace(instance, python=item.python, statics={**defaults, **instance.statics})
+    facts = Facts(binding, item)
+    instance = replace(instance, python=item.python, statics={**defaults, **instance.statics}, acts=facts.acts())
     is_known = instance.costs != UNKNOWN or instance.maps or instance.records or instance.even is not None
     if is_known or item.name != instance.block:
         return instance
-    facts = Facts(binding, item)
     return replace(instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even())
 
 

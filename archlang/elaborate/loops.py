@@ -80,6 +80,8 @@ class Loops:
     def numbered(self, statement: tree.StackStatement, index: str, frame: Frame) -> None:
         """Elaborates `stack k as i`, whose steps can differ: each on its own, in the region around it."""
         count, place = self._steps(statement, "stack", frame), statement.index_span or statement.span
+        if (size := frame.binding.sizes.get(index)) is not None:
+            self._report(name_mistakes.bound_twice(place, index, size.span or frame.binding.call))
         states, path = updated_names(statement.body), frame.paths.unused("stack")
         values, emission = self._initial(frame, "stack", states), None
         for step in range(1 if count is None else count):
@@ -87,7 +89,7 @@ class Loops:
             inner = Frame(frame.binding, frame.builder, paths, frame, "stack", statement.span)
             inner.names.update({name: values.get(name) for name in states})
             inner.states, before = frozenset(states), self._context.reported
-            if self._context.declare(inner, index, place):
+            if self._context.declare(inner, index, place) and size is None:
                 inner.statics = {index: Bound(Unknown("int") if count is None else Dim.of(step), place)}
             self._run(statement.body.statements, inner)
             emission = self._emission(statement, inner)

@@ -105,6 +105,14 @@ class Card:
         }
         return [(name, str(value)) for name, value in rows.items() if value]
 
+    def text(self) -> str:
+        """Returns the card as the terminal and pages show it."""
+        claims = [
+            f"\n{self.model} {each.sentence}.\n    if: {each.conditions}\n    by: {each.source}" for each in self.claims
+        ]
+        none = "\nNo theorem that archlang knows applies to such a model."
+        return "\n".join([*(f"{name:<22}{value}" for name, value in self.rows()), *(claims or [none])])
+
     def facts(self) -> dict[str, object]:
         """Returns the card as JSON has it."""
         return {field.name: _json_of(getattr(self, field.name)) for field in fields(self)}
@@ -135,8 +143,9 @@ def card(graph: Graph) -> Card:
     turns = tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
     acts = {act for node in graph.region.walk() for act in _acts(graph, node)}
     positions = next((word for word in ("absolute", "relative") if (word, ()) in acts), "none")
+    is_read_once = sum(_is_open(value.type) for value in graph.region.inputs) == 1
     holds = {
-        "finite": causal is not None and causal.constant is not None, "positions": positions != "none",
+        "finite": is_read_once and causal is not None and causal.constant is not None, "positions": positions != "none",
         "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
         "resampled": _is_resampled(graph),
     }  # fmt: skip
@@ -365,10 +374,19 @@ def _reach(graph: Graph, path: _Path) -> str:
 
 
 def _before_readout(graph: Graph) -> Graph:
-    reads = [node for node in graph.region.nodes if node.instance and not node.types[0].lengths]
-    reads = [node for node in reads if ("window", (1,)) in _acts(graph, node)]
-    region = replace(graph.region, results=reads[0].inputs) if len(reads) == 1 else graph.region
-    return normalize(replace(graph, region=region))
+    """Returns a graph without what it computes of the last position alone, if its results are computed so."""
+    types, nodes = graph.region.types(), {node.id: node for node in graph.region.nodes}
+    values = list(graph.region.results)
+    for value in values:  # grows
+        node = nodes.get(value)
+        if node is None or node.types[0].lengths:
+            continue
+        reads_more = any(source not in types or types[source].lengths for source in node.inputs)
+        if reads_more and ("window", (1,)) not in _acts(graph, node):
+            return graph
+        values += [source for source in node.inputs if source not in values]
+    read = tuple(value for value in values if value in types and types[value].lengths)
+    return normalize(replace(graph, region=replace(graph.region, results=read))) if read else graph
 
 
 def _acts(graph: Graph, node: Node) -> Sequence[tuple[str, tuple[float, ...]]]:
@@ -388,7 +406,9 @@ def _turns(graph: Graph, node: Node) -> str | None:
 def _memory(moves: Sequence[Transition], path: _Path) -> str:
     kinds = {move.kind for move in moves} - {"none", "grows"}
     if not kinds:
-        return "kept, each position for itself" if path.attends + path.mixes else "none"
+        if path.mixes:
+            return ""  # a sum over positions, or a block that is not followed
+        return "kept, each position for itself" if path.attends else "none"
     return "fades, or is added to" if kinds == {"diagonal"} else "rewritten"
 
 
@@ -445,7 +465,7 @@ CLAIMS: tuple[tuple[str, str, str, str], ...] = (
      "softmax attention, features enough; an obstacle to learning, not to representing",
      "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963"),
     ("recurrence nonnegative -attention -positions",
-     "cannot compute parity at any length: no transition has a negative eigenvalue",
+     "cannot compute parity at all lengths: no transition has a negative eigenvalue",
      f"{_FIXED}, any number of layers",
      "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537"),
     ("recurrence diagonals -nonnegative -attention -positions",

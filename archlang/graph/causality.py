@@ -424,13 +424,20 @@ class _HorizonAnalysis:
         # multiply.
         before = self._states.get(node.id, states)
         states = [new.join(old, depth) for new, old in zip(states, before, strict=True)]
+        steps = 0  # that make nothing but rates grow
         while True:
             results = step(states)
             after = [old.join(new, depth) for old, new in zip(states, results, strict=False)]
             if after == states:
                 self._states[node.id] = states
                 return states, results
-            states = after
+            steps += [state.reach for state in after] == [state.reach for state in states]
+            # In more such steps than there are states, a rate depends on itself, and grows in each.
+            is_endless = steps > len(states)
+            states = [
+                within(depth) if is_endless and new.rate > old.rate else new
+                for old, new in zip(states, after, strict=True)
+            ]
 
 
 def _is_news(previous: _Cause | None, rank: int) -> bool:

@@ -42,6 +42,9 @@ def read_bound(recipe: ResolvedRecipe, bound: CostBound) -> tuple[int, float] | 
     if cost.text not in COSTS:
         recipe.report(mistakes.no_such_cost(cost.span, cost.text, COSTS))
         return None
+    if cost.text == "parameters" and bound.length is not None:
+        recipe.report(mistakes.no_cost_of_a_length(bound.length.span))
+        return None
     limit = plain(recipe.value(_LIMIT, bound.limit))
     length = DEFAULT_LENGTH if bound.length is None else plain(recipe.value(_LENGTH, bound.length))
     if isinstance(length, int) and length < 1:

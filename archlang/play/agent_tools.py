@@ -138,7 +138,7 @@ class AgentTools:
 
     def card(
         self, file: str, text: str | None = None, model: str | None = None, recipe: str | None = None,
-        sets: dict[str, str] | None = None,
+        sets: dict[str, str | float] | None = None,
     ) -> object:  # fmt: skip
         """The costs of a model as polynomials in the length, its state, and theorems about models like it. `sets` are
         settings such as {"model.d": "64"}, or without a recipe {"vocab": "32"}."""
@@ -147,7 +147,7 @@ class AgentTools:
 
         path = self._place(file)
         program = path if text is None else Source(str(path), text)
-        return card(compile_named(program, model, recipe, sets or {})).facts()
+        return card(compile_named(program, model, recipe, _without_texts(sets))).facts()
 
     def diff(self, before: str, after: str, recipe: str | None = None) -> object:
         """What changed between the models of two programs; `recipe` is one of the second."""
@@ -159,7 +159,7 @@ class AgentTools:
         return describe_changes(old, new) or ["nothing changed"]
 
     def train(
-        self, file: str, recipe: str | None = None, minutes: float = 1.0, sets: dict[str, str] | None = None
+        self, file: str, recipe: str | None = None, minutes: float = 1.0, sets: dict[str, str | float] | None = None
     ) -> object:
         """Train a recipe for at most some minutes of time, and evaluate it. `sets` are settings such as {"train.steps":
         "200"}. Returns the results and the run folder, or what failed. A training that its time has stopped resumes
@@ -167,15 +167,14 @@ class AgentTools:
         from archlang.plan.from_file import plan_recipe
         from archlang.syntax.reading import read
 
-        path = self._place(file)
-        plan = plan_recipe(path, recipe, sets)
-        if weights := str(plan.settings.get("train.weights", "")):
-            self._place(weights)
-            self._place(str(path.parent / weights))
-        key = json.dumps([read(path).text, sets or {}], sort_keys=True)
+        if not minutes > 0:
+            raise RequestError(f"a training cannot take {minutes} minutes", "name a number above 0")
+        path, given = self._place(file), _without_texts(sets)
+        plan = plan_recipe(path, recipe, given)
+        key = json.dumps([read(path).text, given], sort_keys=True)
         out = f"runs/{plan.recipe}-seed{plan.seed}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
         self._place(out)
-        settings = [word for item in (sets or {}).items() for word in ("--set", "=".join(item))]
+        settings = [word for item in given.items() for word in ("--set", "=".join(item))]
         seconds = 60 * min(minutes, self.minutes)
         words = ["train", f"./{path}", plan.recipe, "--out", out, "--for", f"{seconds:.0f}s", "--json", *settings]
         done = subprocess.run(
@@ -195,13 +194,26 @@ class AgentTools:
             records = sorted(self.folder.rglob("run.json"))[:_MOST_RUNS]
             folders = [record.parent for record in records]
             return {str(each.relative_to(self.folder)): (each / "results.json").is_file() for each in folders}
+        if not (self.folder / self._place(run) / "run.json").is_file():
+            raise RequestError(f"`{run}` is no run", "ask without `run` for the folders of all runs")
         results = read_results(self._place(run))
         if results is None:
             raise RequestError(f"`{run}` has no results", "its training has not ended: train again to resume it")
         return json_value(results)
 
     def _place(self, name: str) -> Path:
+        if "\0" in name:
+            raise RequestError("a name of a file has no NUL", "name a file of the folder by its relative path")
         path = Path(os.path.realpath(self.folder / name))
         if not path.is_relative_to(self.folder):
             raise RequestError(f"`{name}` is outside of the folder", "name a file of the folder by its relative path")
         return path.relative_to(self.folder)
+
+
+def _without_texts(sets: dict[str, str | float] | None) -> dict[str, str]:
+    """Settings as those of a command line, which may name any file of the user's, and so hold no texts here."""
+    given = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (sets or {}).items()}
+    for path, value in given.items():
+        if '"' in value:
+            raise RequestError(f"`sets` sets {path} to a text", "write texts, such as paths of data, in the program")
+    return given

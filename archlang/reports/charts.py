@@ -42,8 +42,8 @@ def themed_figure(size: tuple[float, float]) -> Iterator[Figure]:
     except ImportError:
         raise library_missing("charts", "matplotlib") from None
     theme: Any = {  # Any: the names of all settings
-        "svg.fonttype": "none", "svg.hashsalt": "archlang", "font.family": "sans-serif", "font.size": 9,
-        "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK,
+        "pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "archlang", "font.family": "sans-serif",
+        "font.size": 9, "axes.titlesize": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK,
         "axes.labelcolor": INK, "axes.edgecolor": INK, "axes.titlecolor": INK, "xtick.color": INK,
         "ytick.color": INK, "axes.titlelocation": "left",
         "text.parse_math": False,  # texts come from programs and data
@@ -70,13 +70,13 @@ def figure_svg(figure: Figure, title: str = "", description: str = "", ink: str 
     return svg.replace("<svg", label, 1) if description else svg
 
 
-def save_png(figure: Figure, path: Path) -> None:
-    """Writes a figure as a PNG file.
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes a figure as a PNG or PDF file, as the suffix says.
 
     Raises:
         PageError: The file cannot be written."""
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150, metadata={"Software": None})
+    content, form = io.BytesIO(), path.suffix[1:]
+    figure.savefig(content, format=form, dpi=150, metadata={"CreationDate" if form == "pdf" else "Software": None})
     write_file(path, content.getvalue())
 
 

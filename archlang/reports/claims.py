@@ -88,6 +88,37 @@ def paired_test(left: Sequence[float], right: Sequence[float]) -> float:
     return float((np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12).mean())
 
 
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = factor · x ^ exponent, fitted to logarithms by least squares. `interval` is the 95 % bootstrap interval of
+    the exponent over seeds, None if a point has only one; `r2` the share of the variance of log y that it explains."""
+
+    factor: float
+    exponent: float
+    interval: tuple[float, float] | None
+    r2: float
+
+    @staticmethod
+    def of(sizes: Sequence[float], values: Sequence[Sequence[float]]) -> PowerLaw | None:
+        """Fits the means of `values` at each size; None for fewer than three sizes, and where a number is not positive.
+
+        >>> law = PowerLaw.of([1, 10, 100], [[2.0], [0.2], [0.02]])
+        >>> round(law.factor, 3), round(law.exponent, 3), law.interval, round(law.r2, 3)
+        (2.0, -1.0, None, 1.0)"""
+        if len(set(sizes)) < 3 or min(min(sizes), *(min(row, default=0.0) for row in values)) <= 0:
+            return None
+        x, random = np.log(sizes), np.random.default_rng(0)
+        rows = [np.asarray(row) for row in values]
+        y = np.log([row.mean() for row in rows])
+        exponent, factor = np.polyfit(x, y, 1)
+        resampled = [row[random.integers(len(row), size=(_RESAMPLES, len(row)))].mean(axis=1) for row in rows]
+        tails = (1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2
+        low, high = np.quantile(np.polyfit(x, np.log(resampled), 1)[0], tails)
+        unexplained = ((y - exponent * x - factor) ** 2).sum() / (((y - y.mean()) ** 2).sum() or 1.0)
+        interval = (float(low), float(high)) if all(len(row) > 1 for row in rows) else None
+        return PowerLaw(float(np.exp(factor)), float(exponent), interval, float(1 - unexplained))
+
+
 # Papers print results with this precision.
 _ROUNDING = 0.005
 

@@ -18,9 +18,9 @@ from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
 from archlang.graph.card import COSTS
 from archlang.plan.plan import TableColumn, TableRow
-from archlang.reports.claims import SOLVED, ClaimVerdict, SeedStatistics, judge, paired_test
+from archlang.reports.claims import SOLVED, ClaimVerdict, PowerLaw, SeedStatistics, judge, paired_test
 from archlang.reports.run_results import TextTable
-from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals
+from archlang.tasks.kit.metrics import LOWER_IS_BETTER, decimals, rank
 from archlang.train.runs.table import CellResult, TimeSpent
 
 
@@ -78,7 +78,7 @@ class ResultCell:
             if self.measured.is_running:
                 return "running"
             return "not run" if self.measured.missing else "not measured"
-        if self._metric in COSTS:  # of a model, and not of a seed
+        if _is_cost(self.column):  # of a model, and not of a seed
             return f"{self.statistics.mean:,.0f}"
         mean, deviation, seeds = self.statistics.mean, self.statistics.deviation, self.statistics.seeds
         planned = len({*self.measured.values, *self.measured.missing, *self.measured.damaged})
@@ -91,7 +91,7 @@ class ResultCell:
     def details(self) -> str:
         """The median, the interval, and how many seeds solved the task; empty for fewer than two seeds."""
         statistics = self.statistics
-        if statistics is None or statistics.interval is None:
+        if statistics is None or statistics.interval is None or _is_cost(self.column):
             return ""
         low, high = statistics.interval
         seeds = f"{statistics.solved()}/{statistics.seeds} solved" if self.is_fraction else f"{statistics.seeds} seeds"
@@ -132,14 +132,15 @@ class ResultCell:
 
 @dataclass(frozen=True)
 class RowComparison:
-    """Two rows compared in a column over the `pairs` of seeds that both have: the mean of left minus right, and the
-    p-value of the paired test, both nan without a pair."""
+    """Two rows compared in a column over the `pairs` of seeds that both have: the mean of left minus right, its 95 %
+    bootstrap interval, None for fewer than two pairs, and the p-value of the paired test, nan without a pair."""
 
     column: str
     left: str
     right: str
     pairs: int
     difference: float
+    interval: tuple[float, float] | None
     p: float
     format: Callable[[float], str]
 
@@ -147,6 +148,8 @@ class RowComparison:
         if not self.pairs:
             return f"{self.column}: {self.left} and {self.right} have no seed in common."
         difference = ("+" if self.difference > 0 else "") + self.format(self.difference)
+        if self.interval is not None:
+            difference += f" [{', '.join(map(self.format, self.interval))}]"
         return (
             f"{self.column}: {self.left} − {self.right} = {difference} over {self.pairs} pairs of seeds, "
             f"p = {self.p:.3f} (paired permutation test)."
@@ -169,6 +172,10 @@ class ResultTable:
     spent: TimeSpent | None = None
     compared: tuple[tuple[TableRow, TableRow], ...] = ()
     """pairs of rows whose difference is tested"""
+    fitted: str | None = None
+    """the title of the column in which power laws of the others are fitted"""
+    ranked: tuple[TableRow, ...] = ()
+    """rows whose places among all are told"""
 
     @staticmethod
     def of(
@@ -179,12 +186,15 @@ class ResultTable:
         changed: Mapping[str, str] | None = None,
         spent: TimeSpent | None = None,
         compared: Sequence[tuple[TableRow, TableRow]] = (),
+        fitted: str | None = None,
     ) -> ResultTable:
         """Computes the statistics of each cell."""
         cells = tuple(map(ResultCell.of, measured))
         most_seeds = max((cell.statistics.seeds for cell in cells if cell.statistics), default=0)
         cells = tuple(replace(cell, most_seeds=most_seeds) for cell in cells)
-        return ResultTable(name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent, tuple(compared))
+        return ResultTable(
+            name, tuple(rows), tuple(columns), cells, dict(changed or {}), spent, tuple(compared), fitted
+        )
 
     def at(self, row: TableRow, column: TableColumn) -> ResultCell:
         return self.cells[self.rows.index(row) * len(self.columns) + self.columns.index(column)]
@@ -224,22 +234,67 @@ class ResultTable:
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
         lines += [comparison.sentence() for comparison in self.comparisons()]
+        lines += filter(None, map(self._places, self.ranked))
+        lines += [_sentence(law, what, self.fitted or "") for what, law in self.fits().items()]
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+    def _places(self, row: TableRow) -> str:
+        """The place of a row in each column by its mean, among the rows that have one; empty if it has none."""
+        places = []
+        for column in (each for each in self.columns if not _is_cost(each)):
+            metric, own = column.metric.partition(".")[2], self.at(row, column).statistics
+            others = [self.at(other, column).statistics for other in self.rows]
+            ranks = [rank(metric, each.mean) for each in others if each is not None]
+            if own is not None:
+                place = 1 + sum(each > rank(metric, own.mean) for each in ranks)
+                places.append(f"{place} of {len(ranks)} in {column.title}")
+        return f"{row.title} is {', '.join(places)}." if places else ""
 
     def comparisons(self) -> list[RowComparison]:
         """Returns the differences of the compared rows in each column, over the seeds that both have."""
         comparisons = []
-        for (left, right), column in product(self.compared, self.columns):
+        columns = [column for column in self.columns if not _is_cost(column)]
+        for (left, right), column in product(self.compared, columns):
             cells = self.at(left, column), self.at(right, column)
             ours, theirs = (cell.measured.values for cell in cells)
             seeds = sorted(ours.keys() & theirs.keys())
             values = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
-            difference = (sum(values[0]) - sum(values[1])) / len(seeds) if seeds else math.nan
+            found = SeedStatistics.of([ours[seed] - theirs[seed] for seed in seeds])
+            difference, interval = (found.mean, found.interval) if found else (math.nan, None)
             p = paired_test(*values) if seeds else math.nan
             comparisons.append(
-                RowComparison(column.title, left.title, right.title, len(seeds), difference, p, cells[0].format)
+                RowComparison(
+                    column.title, left.title, right.title, len(seeds), difference, interval, p, cells[0].format
+                )
             )
         return comparisons
+
+    def fits(self) -> dict[str, PowerLaw | None]:
+        """Returns the power laws of the other columns in the column that `fitted` names, by what they fit: a loss, or
+        the errors of a share."""
+        sizes = next((column for column in self.columns if column.title == self.fitted), None)
+        laws: dict[str, PowerLaw | None] = {}
+        for column in (each for each in self.columns if sizes is not None and not _is_cost(each)):
+            assert sizes is not None
+            cells = [(self.at(row, sizes).statistics, self.at(row, column)) for row in self.rows]
+            points = [(size.mean, cell.statistics.values) for size, cell in cells if size and cell.statistics]
+            is_share = all(cell.is_fraction for _, cell in cells)
+            values = [[1 - value for value in row] if is_share else row for _, row in points]
+            laws["1 − " * is_share + column.title] = (
+                PowerLaw.of([size for size, _ in points], values) if points else None
+            )
+        return laws
+
+
+def _is_cost(column: TableColumn) -> bool:
+    return column.metric.partition(".")[2] in COSTS
+
+
+def _sentence(law: PowerLaw | None, what: str, size: str) -> str:
+    if law is None:
+        return f"{what}: no power law in {size}, which needs three sizes with positive numbers."
+    interval = "" if law.interval is None else f" [{law.interval[0]:.2f}, {law.interval[1]:.2f}]"
+    return f"{what} ≈ {law.factor:.3g} · {size}^{law.exponent:.2f}{interval}, R² = {law.r2:.2f} (power law)."
 
 
 def heading(row: TableRow) -> str:
@@ -275,16 +330,42 @@ def markdown(table: ResultTable) -> str:
 
 
 def latex(table: ResultTable) -> str:
-    """Returns a `tabular` with the rules of the booktabs package."""
+    """Returns a `table` with the rules of the booktabs package, the best mean of each column in bold, and the number of
+    seeds and of missing runs in its caption."""
+    lines = [
+        "% \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_latex_text(_caption(table))}}}",
+    ]
     headers = " & ".join(["", *(_latex_text(column.title) for column in table.columns)])
-    lines = [f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}", "\\toprule", headers + " \\\\", "\\midrule"]
+    lines += [f"\\begin{{tabular}}{{l{'r' * len(table.columns)}}}", "\\toprule", headers + " \\\\", "\\midrule"]
     for row in table.rows:
         cells = []
         for cell in table.row_cells(row):
             claim = f" \\; ({_latex_text(cell.claimed)})" if cell.claimed else ""
-            cells.append(_latex_text(cell.result) + claim)
+            result = _latex_text(cell.result)
+            cells.append((f"\\textbf{{{result}}}" if _is_best(table, cell) else result) + claim)
         lines.append(" & ".join([_latex_text(heading(row)), *cells]) + " \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}"]) + "\n"
+
+
+def _caption(table: ResultTable) -> str:
+    seeds = max((cell.most_seeds for cell in table.cells), default=0)
+    notes = [f"{table.name}: mean ± standard deviation over {seeds} seed{'s' * (seeds != 1)}; the best mean is bold."]
+    notes += ["In brackets: published results."] * any(cell.claimed for cell in table.cells)
+    cells = [cell.measured for cell in table.cells]
+    missing = {id(plan) for cell in cells for plan in cell.cell.plans if plan.seed in cell.missing}
+    return " ".join([*notes, *[f"Missing runs: {len(missing)}."] * bool(missing), table.changed_note]).strip()
+
+
+def _is_best(table: ResultTable, cell: ResultCell) -> bool:
+    """Whether no mean of the column is better, and another is worse."""
+    metric = cell.column.metric.partition(".")[2]
+    measured = [table.at(row, cell.column).statistics for row in table.rows]
+    ranks = [rank(metric, each.mean) for each in measured if each is not None]
+    is_larger = cell.statistics is not None and rank(metric, cell.statistics.mean) == max(ranks)
+    return is_larger and min(ranks) < max(ranks) and not _is_cost(cell.column)
 
 
 def json_table(table: ResultTable) -> str:
@@ -297,6 +378,7 @@ def json_table(table: ResultTable) -> str:
             for comparison in table.comparisons()
             if comparison.pairs
         ],
+        "fits": {what: asdict(law) for what, law in table.fits().items() if law},
         "cost": asdict(table.spent) if table.spent else None,
     }  # fmt: skip
     return json_text(facts) + "\n"

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from archlang.graph.card import card
 from archlang.plan.plan import TablePlan
 from archlang.reports.charts import Chart, Curve, chart_svg, metric_chart, metric_title, with_points
 from archlang.reports.pages import PageError, notebook_frame, render
@@ -17,7 +18,7 @@ from archlang.reports.result_table import ResultTable, terminal_table
 from archlang.reports.run_results import TextTable, bar_line, claim_table, result_notes, result_table
 from archlang.tasks.kit.metrics import LOWER_IS_BETTER
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import read_metrics, read_record, read_results
+from archlang.train.record.reading import GRAPH, has, read_graph, read_metrics, read_record, read_results
 from archlang.train.record.schemas import DATA, DataRecord, EvaluationMetrics, Results, SplitResult, StepMetrics
 from archlang.train.record.summaries import RunSummary, summarize
 from archlang.train.runs.table import TableRuns
@@ -143,6 +144,12 @@ class RunReport:
 
     # Formats
 
+    def card(self) -> str:
+        """Returns the text of the model's card; empty if a folder has no graph, or if it has blocks in Python of the
+        user's own, whose acts are not stored."""
+        graph = read_graph(self.run.folder, GRAPH) if has(self.run.folder, GRAPH) else None
+        return "" if graph is None or graph.has_own_python else card(graph).text()
+
     def html(self) -> str:
         """Returns the report as an HTML file.
 
@@ -161,6 +168,7 @@ class RunReport:
             claimed=claimed,
             charts=map(chart_svg, self.charts()),
             settings=TextTable("Settings", ["setting", "value"], [*run.settings.items()]),
+            card=self.card(),
         )
 
     def _repr_html_(self) -> str | None:
@@ -290,6 +298,7 @@ class TableReport:
             claimed=None,
             charts=map(chart_svg, self.charts()),
             settings=None,
+            card="",
         )
 
     def terminal(self) -> RenderableType:

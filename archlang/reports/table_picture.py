@@ -29,7 +29,7 @@ _CELLS_PART, _MOST_OF_CELL, _BESIDE = 0.8, 0.3, 0.3
 
 
 def write_table_picture(table: ResultTable, path: Path) -> None:
-    """Writes the picture of a table as an SVG or PNG file, with an axis for each metric.
+    """Writes the picture of a table as an SVG, PNG or PDF file, with an axis for each metric.
 
     Raises:
         PageError: matplotlib is not installed, or the file cannot be written."""
@@ -48,8 +48,8 @@ def write_table_picture(table: ResultTable, path: Path) -> None:
         if table.changed_note:
             note = textwrap.fill(visible(table.changed_note), int(sum(widths) * _NOTE_LINE))
             figure.supxlabel(note, x=0.01, ha="left", fontsize="small")
-        if path.suffix == ".png":
-            charts.save_png(figure, path)
+        if path.suffix in (".png", ".pdf"):
+            charts.save_figure(figure, path)
         else:
             write_file(path, charts.figure_svg(figure, visible(table.name), _description(table, rows)))
 

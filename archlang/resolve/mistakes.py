@@ -10,6 +10,7 @@ from archlang.errors.messages import Message, Messages
 from archlang.errors.names import did_you_mean, is_short, is_typing_error, listed, meant_names, misspelt, renamed
 from archlang.errors.source import SETTING, Span
 from archlang.resolve.library import block_called, outside_prelude, static_called
+from archlang.syntax.mistakes import NO_POWER
 from archlang.types.dimension import MOST_FACTORS, MOST_TERMS
 
 _rows = Messages("archlang.resolve")
@@ -45,7 +46,7 @@ def unknown_block(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
         if called is None:
             return misspelt(diagnostic, name, possible, is_guess=is_short(name))
         if called not in possible:
-            return diagnostic
+            return replace(diagnostic, remedy=NO_POWER) if name == "pow" else diagnostic
         if span.source.text.startswith("[", span.end):  # its statics are others
             remedy = f"here it is called `{called}`, with the statics of `archlang blocks {called}`"
             return replace(diagnostic, remedy=remedy)

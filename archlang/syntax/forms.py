@@ -102,6 +102,9 @@ FORMS: tuple[Form, ...] = (
          compute=lambda match: {"name": match["name"] or "name"}, place="recipe"),
     Form(_recipe('claim test.loss <= 1 from "p"'), r"^claim\b[^=]*¦(?P<sign><=?|>=?|in\b)",
          "write `=` and the number that was published", {"sign": "="}, expected="`=`"),
+    Form(_recipe("where state <= 4 and flops <= 2e9"), r"^where\b.*(?P<word>[ \t]¦and)\b", "write `,`", {"word": ","},
+         message="bounds stand behind each other with `,` between them, found `and`", label="expected `,`",
+         place="recipe", is_safe=True),
     Form("recipe b extends a {\n    model m\n}\n", r"^recipe\b.*¦(?P<word>extends|inherits|of|on|is)\b",
          "write `from`", {"word": "from"}, is_safe=True),
     Form(_recipe("model.d = 4"), rf"^¦(?P<line>task|model|train)\.(?P<rest>{_PATH})\s*=",
@@ -168,6 +171,9 @@ FORMS: tuple[Form, ...] = (
     Form(_block("repeat 5 truncated 2 halting a by halt { a <- f(a) }"), r"¦halting\b",
          "write `repeat n halting h by …`: no other loop halts, and a halting loop is neither drawn nor truncated: "
          "it decides while it runs how many steps it takes"),
+    Form(_block("repeat 5 settled truncated 2 { a <- f(a) }"),
+         r"\brepeat\b[^{}]*\b(?:truncated|settled)\b[^{}]*¦(?:drawn|truncated|settled)\b",
+         "write each of `drawn by …`, `truncated …` and `settled` at most once, in this order, after `repeat n`"),
     Form(_block("stack 5 truncated 2 { a <- f(a) }"), r"¦(?:truncated|settled)\b",
          "write it after `repeat n`, or after the `carry` of a `scan`: the steps of a `stack` have weights of their "
          "own, and those of the first steps would never train"),

@@ -8,29 +8,17 @@ Merrill et al. (2024), The Illusion of State in State-Space Models; the groups a
 ('132 213 132 312 231', '132 231 321 213 321')
 """
 
-from collections.abc import Collection, Mapping
 from functools import cache
 from itertools import combinations, permutations
 
 import numpy as np
 
-from archlang.tasks.kit.drawing import DISJOINT_SHARES, Drawing, RandomStream, table_fingerprints
-from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
-
-_BATCH_SYMBOLS = 1 << 20
+from archlang.tasks.kit.automata import AutomatonTask
+from archlang.tasks.kit.split import Integers
 
 
-class WordProblem(ShippedTask):
+class WordProblem(AutomatonTask):
     group: str
-    length: int
-    test_length: tuple[int, ...]
-    reveal: str
-
-    kind = Kind.TAGGING
-    breakdown = "length"
-    unit = Unit.POSITION
-    metrics = ("accuracy", "sequence_accuracy")
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -38,34 +26,14 @@ class WordProblem(ShippedTask):
 
     class_names = vocabulary
 
-    def split_names(self) -> tuple[str, ...]:
-        return ("train", "valid", *(("test",) if self.test_length else ()))
+    @property
+    def key(self) -> str:
+        return self.group
 
-    def group_values(self, split: str) -> Mapping[str, Collection[int]]:
-        return {"length": self._lengths(split)}
-
-    def make(self, split: str, seed: int) -> Split:
-        return join_splits([self._draw(split, length, seed) for length in self._lengths(split)])
-
-    def _lengths(self, split: str) -> tuple[int, ...]:
-        return self.test_length if split == "test" else (self.length,)
-
-    def _draw(self, split: str, length: int, seed: int) -> Split:
-        size, products = self.size(split), _names_and_products(self.group)[1]
-        rng = RandomStream("word_problem", self.group, split, length, seed)
-        search = Drawing(self.name, f"{split}_size", size, "choose longer sequences", share=DISJOINT_SHARES[split])
-        rows = np.empty((size, length), dtype=np.uint8)
-        while search.missing:
-            batch = rng.below(len(products), (max(1, _BATCH_SYMBOLS // length), length)).astype(np.uint8)
-            done, fresh = size - search.missing, search.pick(table_fingerprints(batch))
-            rows[done : done + len(fresh)] = batch[fresh]
-        answers = rows.copy()
-        for place in range(1, length):
-            answers[:, place] = products[answers[:, place - 1], rows[:, place]]
-        scored = np.ones_like(rows, dtype=np.bool_)
-        scored[:, :-1] = self.reveal == "every"
-        groups = {"length": np.full(size, length)}
-        return Split({"x": Ragged.table(rows)}, Ragged.table(answers), Ragged.table(scored), groups)
+    @property
+    def machine(self) -> tuple[Integers, Integers]:
+        products = _names_and_products(self.group)[1]
+        return products, np.arange(len(products))
 
 
 @cache

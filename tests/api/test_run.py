@@ -338,7 +338,7 @@ def test_a_model_of_bytes_answers_with_text_and_continues_an_empty_one(tmp_path:
 
 def test_a_train_split_without_texts_is_reported_with_its_shares(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
-    with pytest.raises(RunError, match=r"the split `train` of `text` has no items: change `valid_share` and `test_sh"):
+    with pytest.raises(RunError, match=r"the split `train` of `text` has no items: give more data"):
         trained(tmp_path, CAUSAL, f'text["{tmp_path}/a.jsonl", valid_share = 0.4, test_share = 0.4]', "valid.loss")
 
 

@@ -30,9 +30,8 @@ def test_a_shipped_model_compiles_to_one_graph(name: str) -> None:
     fields, lengths = shipped_batch(module, 3, 9)
     expected = module(*fields, lengths=lengths)
     depth = module.sample_depth
-    explained = torch._dynamo.explain(module)(*fields, lengths=lengths)
-    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
     torch.compiler.reset()
+    # `fullgraph` raises where a model needs more than one graph.
     result = torch.compile(module, fullgraph=True, backend="eager")(*fields, lengths=lengths)
     assert (result - expected).abs().max() < 2e-6
     if depth is not None:

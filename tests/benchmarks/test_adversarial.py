@@ -31,7 +31,7 @@ def test_check_returns_diagnostics_for_every_program(name: str, tmp_path: Path) 
         ("nested statics", {"E0115", "E0303"}),
         ("states in nested scans", set()),
         ("a long path after a leak", {"E0501"}),
-        ("recipes in a chain", {"E0228", "W0203", "W0208"}),
+        pytest.param("recipes in a chain", {"E0228", "W0203", "W0208"}, marks=pytest.mark.slow),
     ],
 )
 def test_the_time_of_a_check_is_linear_in_the_file(name: str, codes: set[str], tmp_path: Path) -> None:

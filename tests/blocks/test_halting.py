@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.blocks.halting import Act, BernoulliHalt, BernoulliTokenHalt, GlobalHalt, TokenHalt, Trials
+from archlang.plan.check import check_text
 from tests.closeness import close, same_gradients
 from tests.shipped_models import load_page
 
@@ -264,6 +265,19 @@ def test_training_takes_all_steps_and_the_median_those_with_half_of_the_probabil
     assert halting_states("median", chances)[-1].steps.tolist() == [1, 2, 2]
     assert halting_states("median", chances, training=True)[-1].steps.tolist() == [4, 4, 4]
     assert halting_states("never", chances)[-1].steps.tolist() == [4, 4, 4]
+
+
+def test_a_quantile_belongs_to_halting_by_it() -> None:
+    text = """block b(h: seq[n, d]) -> seq[n, d] {
+        chance = sigmoid(linear[1](h))
+        y = repeat 4 halting chance by bernoulli_token_halt[STATICS] { chance <- sigmoid(linear[1](h)) emit h }
+        return y
+    }"""
+    codes = {
+        statics: [mistake.code for mistake in check_text(text.replace("STATICS", statics))]
+        for statics in ("quantile, 0.8", "drawn", "drawn, 0.8", "never, 0.8")
+    }
+    assert codes == {"quantile, 0.8": [], "drawn": [], "drawn, 0.8": ["E0304"], "never, 0.8": ["E0304"]}
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.8])

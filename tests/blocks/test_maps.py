@@ -238,7 +238,9 @@ def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
     assert float(bias[1, 0, 4, 0]) == -4 * 0.25
 
 
-def test_a_relative_bias_is_learned_for_distances_up_to_its_span() -> None:
+@pytest.mark.parametrize("rows", [2, 128])
+def test_a_relative_bias_is_learned_for_distances_up_to_its_span(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archlang.blocks.maps._ROWS_OF_SUM", rows)  # of the gradient, which may be added in parts
     block = RelativeBias(heads=H, span=2, d=D, e=D).double()
     nn.init.normal_(block.bias)
 
@@ -246,6 +248,14 @@ def test_a_relative_bias_is_learned_for_distances_up_to_its_span() -> None:
         return entries(lambda b, i, j, h: block.bias[min(max(i - j, -2), 2) + 2, h])
 
     agree(block, slow, normal(B, N, D), normal(B, M, D))
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (3, 0), (1, 1)])
+def test_a_relative_bias_of_few_positions_has_a_gradient(n: int, m: int) -> None:
+    block = RelativeBias(heads=H, span=2, d=D, e=D).double()
+    block(normal(B, n, D), normal(B, m, D)).sum().backward()
+    assert block.bias.grad is not None
+    assert float(block.bias.grad.sum()) == B * n * m * H
 
 
 def test_places_between_two_entries_are_interpolated() -> None:

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 from typer.testing import CliRunner
 
 import archlang
@@ -99,6 +100,10 @@ def test_the_page_is_small_and_needs_no_network(pictures: Path) -> None:
     text = (pictures / "gutlb.html").read_text()
     assert len(text.encode()) < 500_000
     assert not re.findall(r"(?:src|href)=|@import|fetch\(|https?://(?!www\.w3\.org/)", text)
+
+
+def test_the_page_has_the_card_that_the_terminal_prints(pictures: Path) -> None:
+    assert f"<pre>{escape(run('card', GUTLB).rstrip())}</pre>" in (pictures / "gutlb.html").read_text()
 
 
 def test_mermaid_is_balanced_and_names_every_block(pictures: Path) -> None:

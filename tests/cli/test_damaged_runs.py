@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "resume": ("train", "--resume", "run", "--device", "cpu"),
 }
 # One in so many damages is tried by default.
-SAMPLE = 127
+SAMPLE = 251
 
 
 @pytest.fixture

@@ -4,12 +4,15 @@ import json
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import archlang as package
+from archlang.tasks.kit.image_files import labels_of
 from tests.api.test_run import WRITER, trained
 from tests.api.test_saving import rewrite
 from tests.cli.conftest import Command
+from tests.tasks.kit.test_image_files import mnist
 
 
 @pytest.fixture
@@ -46,6 +49,25 @@ def test_jsonl_holds_texts_ids_and_fields(archlang: Command, folder: Path) -> No
     (folder / "in.jsonl").write_text('"10 a"\n[6, 2, 3, 5]\n{"x": "10 a"}\n')
     lines = archlang("predict", "run", "--file", "in.jsonl", "--json", "--device", "cpu").out.splitlines()
     assert lines[0] == lines[1] == lines[2]
+
+
+def test_files_of_images_are_answered_image_by_image(archlang: Command, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    path = mnist(tmp_path / "m", 12)
+    model = "model m(x: seq[n, 1]) -> logits[classes] { return linear[classes](mean(relu(linear[4](x / 255)))) }"
+    trained(tmp_path / "m", model, f'file_images["{path}", columns = 3, valid_share = 0.4]')
+    Path(labels_of(str(path))).unlink()  # an image needs none
+    result = archlang("predict", "m/run", "--file", str(path), "--json", "--device", "cpu")
+    images = np.frombuffer(path.read_bytes()[16:], np.uint8).reshape(12, 4, 3, 1)
+    expected = package.load_run("m/run").predict(list(images))
+    assert [json.loads(line) for line in result.out.splitlines()] == [each.to_json() for each in expected]
+    assert expected[0].fields == {"x": "12 rows of 1 number"}
+    wider = mnist(tmp_path, 5, columns=4)
+    result = archlang("predict", "m/run", "--file", str(wider), "--device", "cpu")
+    assert (result.code, result.out) == (1, "")
+    assert f"{wider}: its images have 4 columns, not 3" in " ".join(result.err.split())
+    (tmp_path / "x.png").write_bytes(b"\x89PNG")
+    assert "t10k-images-idx3-ubyte.gz" in archlang("predict", "m/run", "--file", "x.png", "--device", "cpu").err
 
 
 def test_stdin_is_read_as_text_or_objects(archlang: Command, folder: Path) -> None:

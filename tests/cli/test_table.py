@@ -408,3 +408,14 @@ def test_a_cell_of_the_best_shows_the_point_with_the_best_mean(archlang: Command
     assert len(accuracies) == 2
     assert cells[0]["mean"] == max(accuracies)
     assert cells[0]["best_of"].startswith("lr = ")
+
+
+def test_some_rows_run_and_all_are_shown_with_the_runs_of_another_folder(archlang: Command, folder: Path) -> None:
+    options = "--seeds", "1", "--format", "markdown"
+    assert table(archlang, *options, "--run", "Tiny", "--out", "first").code == 0
+    result = table(archlang, *options, "--run", "Tinier*", "--out", "second", "--also", "first")
+    assert len(list((folder / "first").glob("tiny-*"))) == len(list((folder / "second").glob("tiny-*"))) == 1
+    assert "not run" not in result.out
+    assert re.search(r"Tinier, by half is [12] of 2 in Longer, [12] of 2 in Five\.", result.out)
+    unknown = table(archlang, "--run", "Tniy")
+    assert (unknown.code, "did you mean “Tiny”?" in unknown.err) == (2, True)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,34 @@ def llama(vocab, d, heads, kv_heads, ff, depth):
     assert different(other) == ["outputs", "gradients of weights", "padding"]
 
 
+def test_the_page_of_gpt2_is_the_module_of_hugging_face_whose_projections_are_joined_and_transposed(
+    compare: Compare,
+) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    text = (Path(__file__).parents[2] / "docs" / "architectures.md").read_text(encoding="utf-8")
+    (page,) = (each for each in re.findall(r"^```arch\n(.*?)^```", text, re.M | re.S) if "model gpt2[" in each)
+    module = """
+from transformers import GPT2Config, GPT2LMHeadModel
+def gpt2(vocab, d, heads, depth, most):
+    return GPT2LMHeadModel(GPT2Config(
+        vocab_size=vocab, n_positions=most, n_embd=d, n_layer=depth, n_head=heads, tie_word_embeddings=False))
+"""
+    for order, is_equal in (("query key value", True), ("key query value", False)):
+        by_hand = {"wte.weight": "transformer.wte.weight"}
+        for layer, part in product(range(2), ("weight", "bias")):
+            ours, theirs, end = f"stack.{layer}", f"transformer.h.{layer}", f"{part}{'.T' * (part == 'weight')}"
+            joined = "+".join(f"{ours}.attn.{name}.{part}" for name in order.split())
+            by_hand |= {
+                joined: f"{theirs}.attn.c_attn.{end}",
+                f"{ours}.attn.output.{part}": f"{theirs}.attn.c_proj.{end}",
+                f"{ours}.c_fc.{part}": f"{theirs}.mlp.c_fc.{end}",
+                f"{ours}.c_proj.{part}": f"{theirs}.mlp.c_proj.{end}",
+            }
+        made = replace(compare(page, module, "gpt2", by_hand), tolerance=1e-5)
+        assert made.is_equal == is_equal
+        assert [pair.rows for pair in made.weights if pair.page.endswith("0.attn.value.weight")] == [(64, 96)]
+
+
 def test_another_epsilon_of_a_norm_is_found(compare: Compare) -> None:
     made = compare(PAGE, MODULE.replace("epsilon=1e-5", "epsilon=1e-6"))
     assert different(made) == ["outputs", "gradients of weights", "padding"]
@@ -191,6 +220,36 @@ class Small(nn.Module):
         compare(page, module, by_hand={})
     with pytest.raises(EqualityError, match=r"has the shape \(6, 4\), and `kernel` \(4, 6\)"):
         compare(page, module, by_hand={"linear.weight": "kernel"})
+
+
+@pytest.mark.parametrize(
+    ("page", "other", "remedy"),
+    [
+        ({"a.weight": (6, 4)}, {"b": (4, 6)}, "write `--map a.weight=b.T`"),
+        (
+            {"q": (8, 8), "k": (8, 8), "v": (8, 8), "o": (8, 8)},
+            {"qkv": (24, 8), "o": (8, 8)},
+            "write `--map q+k+v=qkv`",
+        ),
+        ({"q": (8, 8), "k": (8, 8), "v": (8, 8)}, {"qkv": (8, 24)}, "write `--map q+k+v=qkv.T`"),
+        ({"q.bias": (8,), "k.bias": (8,)}, {"qk.bias": (16,)}, "write `--map q.bias+k.bias=qk.bias`"),
+        ({"a": (8, 4)}, {"a": (8, 4), "a.bias": (8,)}, "only the module has these, such as biases"),
+        ({"a": (8, 4), "a.bias": (8,)}, {"a": (8, 4)}, "only the page has these, such as biases"),
+        ({"a": (8, 4), "s": ()}, {"a": (9, 4)}, "give both the same sizes and biases; `--map a+b=c` joins"),
+    ],
+)
+def test_weights_without_a_partner_have_the_remedy_that_their_shapes_allow(
+    page: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]], remedy: str
+) -> None:
+    with pytest.raises(EqualityError, match=re.escape(remedy)):
+        pair_weights(page, other, {})
+
+
+def test_joined_weights_fill_the_one_that_they_are_mapped_to() -> None:
+    pairs = pair_weights({"q": (8, 4), "k": (2, 4)}, {"qk": (4, 10)}, {"q+k": "qk.T"})
+    assert [str(pair) for pair in pairs] == ["q = qk.T[0:8], by hand", "k = qk.T[8:10], by hand"]
+    with pytest.raises(EqualityError, match=r"`q\+k` has the shape \(10, 4\), and `qk` \(11, 4\)"):
+        pair_weights({"q": (8, 4), "k": (2, 4)}, {"qk": (11, 4)}, {"q+k": "qk"})
 
 
 def test_weights_of_one_shape_without_similar_names_are_ambiguous(compare: Compare) -> None:

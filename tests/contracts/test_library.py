@@ -27,7 +27,7 @@ _SLOW = (
 @pytest.mark.parametrize(
     "block",
     one_in(
-        4,
+        6,
         (
             pytest.param(block, id=block.name, marks=[pytest.mark.slow] if block.name in _SLOW else [])
             for block in BLOCKS
@@ -47,7 +47,7 @@ EDGES: dict[str | None, tuple[Value, ...]] = {
 }
 
 
-@pytest.mark.parametrize("block", one_in(3, (pytest.param(block, id=block.name) for block in BLOCKS)))
+@pytest.mark.parametrize("block", one_in(5, (pytest.param(block, id=block.name) for block in BLOCKS)))
 def test_what_a_signature_allows_at_its_edges_is_constructed_and_runs(
     block: Declaration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

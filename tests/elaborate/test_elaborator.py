@@ -66,6 +66,8 @@ def test_the_steps_of_a_stack_with_an_index_differ(tmp_path: Path) -> None:
         ("stack 3 as d { h <- norm(h) }", ["E0205"]),
         ("stack 3 as h { h <- norm(h) }", ["E0205"]),
         ("stack 2 as i { stack 2 as i { h <- norm(h) } }", ["E0205"]),
+        ("stack 2 as d { h <- linear[d](h) }", ["E0205"]),
+        ("stack 2 as n { h <- norm(h) }", ["E0205"]),
         ("stack 2 as i { h <- norm(h) }\nh2 = i * h", ["E0201"]),
         ("stack 2 as i { h <- linear[d + i](h) }", ["E0405"]),
         ("y = stack 2 as i { h <- norm(h) }", ["E0220"]),

@@ -7,12 +7,20 @@ import pytest
 
 import archlang
 from archlang.elaborate.library_facts import with_library_facts
+from archlang.graph.card import card
 from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph
+from archlang.graph.text import parse_graph, print_graph
 from archlang.plan.from_file import plan_recipe
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 TRAINED = ("gutlb", "ndr", "mixed/chunked_pointers", "mixed/halting_decoder", "mixed/ndr_panm")
+
+
+def test_a_graph_that_was_written_and_read_again_has_the_card_of_its_program() -> None:
+    for recipe in (*TRAINED, "s3", "field/delta_net"):
+        graph = plan_recipe(RECIPES / f"{recipe}.arch").graph
+        assert card(with_library_facts(parse_graph(print_graph(graph)))) == card(graph)
 
 
 def without_facts(graph: Graph) -> Graph:

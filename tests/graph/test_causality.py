@@ -218,6 +218,11 @@ LEAKING = {
         "attention",
     ),
     "the patches of a reverse": ("return linear[vocab](reverse(hold[2](every[2](reverse(h)), h)))", "reverse"),
+    "a loop whose every step sees twice as far": (
+        "u = interleave[2](concat(h, h))\n"
+        "repeat 3 { h <- every[2](attention[1, causal = true](u, h)) }\nreturn linear[vocab](h)",
+        "x -> every -> h",
+    ),
     "a reverse": ("return linear[vocab](h + reverse(h))", "reverse"),
     "a reverse of a reverse in between": (
         "return linear[vocab](reverse(attention[1, causal = true](reverse(h))))",

@@ -86,10 +86,10 @@ def test_each_point_of_vary_keeps_to_the_bounds() -> None:
 
 
 def test_what_is_wrong_in_a_bound_is_said_where_it_stands() -> None:
-    lines = "where flop <= 1, flops <= wide, state[0] <= 9, parameters <= true"
+    lines = "where flop <= 1, flops <= wide, state[0] <= 9, parameters[4] <= 8, parameters <= true"
     mistakes = check_text(recipe(lines))
     assert [(each.code, each.span.text) for each in mistakes] == [
-        ("E0642", "flop"), ("E0313", "wide"), ("E0642", "state[0] <= 9"), ("E0303", "true"),
+        ("E0642", "flop"), ("E0313", "wide"), ("E0642", "state[0] <= 9"), ("E0642", "4"), ("E0303", "true"),
     ]  # fmt: skip
     assert mistakes[0].edits[0].text == "flops"
 
@@ -104,6 +104,8 @@ def test_other_words_than_at_most_are_syntax_mistakes() -> None:
     for sign in (">=", "<", "=="):
         (message,) = messages(recipe(f"where flops {sign} 10"))
         assert message.startswith("E0101")
+    (joined,) = check_text(recipe("where flops <= 10 and state <= 3"))
+    assert (joined.code, joined.remedy, joined.edits[0].text) == ("E0101", "write `,`", ",")
 
 
 def test_a_recipe_takes_the_bounds_of_its_base_unless_it_has_its_own() -> None:

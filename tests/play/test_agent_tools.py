@@ -11,6 +11,7 @@ import pytest
 
 from archlang.plan.check import check
 from archlang.play.agent_tools import AgentTools
+from archlang.play.mistakes import RequestError
 from tests.corpus.test_edits import SAFE, UNSAFE, failing_program
 
 PROGRAM = """\
@@ -141,11 +142,31 @@ def test_no_tool_names_a_file_outside_of_the_folder(name: str, folder: Path) -> 
     calls: list[Callable[[], object]] = [
         lambda: tools.check(name), lambda: tools.fix(name), lambda: tools.fix(name, "x"), lambda: tools.card(name),
         lambda: tools.diff("small.arch", name), lambda: tools.train(name), lambda: tools.results(name),
-        lambda: tools.train("small.arch", sets={"train.weights": f'"{name}"'}),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(Exception, match="is outside of the folder"):
             call()
+    with pytest.raises(RequestError, match="a name of a file has no NUL"):
+        tools.check(f"{name}\0")
+    weights = PROGRAM.replace("lr = 1e-3", f'lr = 1e-3, weights = "{name}"')
+    assert [each["code"] for each in tools.check("own.arch", weights)] == ["E0316"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("value", ['"../other.tsv"', '["inside.tsv", "~/other.tsv"]'])
+def test_no_setting_of_an_agent_is_a_path(value: str, folder: Path) -> None:
+    calls = (AgentTools(folder, 1).train, AgentTools(folder, 1).card)
+    for call in calls:
+        with pytest.raises(RequestError, match=r"`sets` sets task.path to a text"):
+            call("small.arch", sets={"task.path": value})
+
+
+def test_numbers_are_settings_and_what_is_no_run_or_time_is_an_error(folder: Path) -> None:
+    tools = AgentTools(folder, 1)
+    assert tools.card("small.arch", sets={"model.d": 32}) == tools.card("small.arch", sets={"model.d": "32"})
+    with pytest.raises(RequestError, match="`never` is no run"):
+        tools.results("never")
+    with pytest.raises(RequestError, match="cannot take -1 minutes"):
+        tools.train("small.arch", minutes=-1)
 
 
 def test_a_program_of_the_folder_uses_no_file_outside(folder: Path) -> None:

@@ -12,6 +12,7 @@ from archlang.plan.from_file import plan_recipe, recipe_names
 from archlang.syntax import format_program, parse
 from archlang.syntax.parser import read
 from archlang.train.runs import training
+from tests.sampling import one_in
 
 RECIPES = Path(archlang.__file__).parent / "recipes"
 FIELD, MIXED, LANGUAGE = (sorted((RECIPES / folder).glob("*.arch")) for folder in ("field", "mixed", "language"))
@@ -60,7 +61,10 @@ def small(page: Path, recipe: str) -> dict[str, str]:
     return {path: value for path, value in settings.items() if path in plan.settings} | SHORT
 
 
-TRAINED = [*EXAMPLES, *LANGUAGE, *(pytest.param(page, marks=pytest.mark.slow) for page in (*FIELD, *MIXED))]
+TRAINED = [
+    *one_in(2, [*EXAMPLES, *LANGUAGE]),
+    *(pytest.param(page, marks=pytest.mark.slow) for page in (*FIELD, *MIXED)),
+]
 
 
 @pytest.mark.parametrize("page", TRAINED, ids=name)

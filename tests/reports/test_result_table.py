@@ -4,11 +4,13 @@ import io
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
 
-from archlang.plan.plan import PublishedResult, TableCell, TableColumn, TableRow
+from archlang.plan.plan import Plan, PublishedResult, TableCell, TableColumn, TableRow
 from archlang.reports.result_table import TEXT_FORMATS, ResultTable, json_table, latex, markdown, terminal_table
 from archlang.train.runs.table import CellResult, TimeSpent
 
@@ -83,12 +85,37 @@ def test_markdown_has_a_line_for_each_row_and_escapes_its_bars(table: ResultTabl
     assert lines[4] == "| DNC (no such block) | absent | absent |"
 
 
+def test_latex_is_a_table_with_a_caption_and_the_best_mean_of_each_column_in_bold() -> None:
+    columns = (TableColumn("A_1 & 100 %", "test.accuracy"), TableColumn("Loss", "test.loss"))
+    cells = [measured(ROWS[0], columns[0], 0.5, 0.7), measured(ROWS[0], columns[1], 2.0)]
+    cells += [measured(ROWS[1], columns[0], 0.9), measured(ROWS[1], columns[1], 1.5)]
+    lines = latex(ResultTable.of("field_1", ROWS[:2], columns, cells)).splitlines()
+    assert lines[1:3] == ["\\begin{table}", "\\centering"]
+    assert lines[3] == ("\\caption{field\\_1: mean $\\pm$ standard deviation over 2 seeds; the best mean is bold.}")
+    assert lines[6] == " & A\\_1 \\& 100 \\% & Loss \\\\"
+    assert lines[8:10] == [
+        "NDR & 60.0 $\\pm$ 14.1 & 2.00 (1 seed) \\\\",
+        "Trans\\textbar{}former & \\textbf{90.0 (1 seed)} & \\textbf{1.50 (1 seed)} \\\\",
+    ]
+    assert [line.partition("{")[2] for line in lines if "begin{" in line] == ["table}", "tabular}{lrr}"]
+    assert lines[-3:] == ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+
+
+def test_the_caption_of_latex_counts_the_missing_runs_once(table: ResultTable) -> None:
+    assert "Missing runs" not in latex(table)
+    plans = tuple(cast(Plan, SimpleNamespace(seed=seed)) for seed in (1, 2, 3))
+    cells = [CellResult(TableCell(ROWS[0], column, plans, None), {1: 0.5}, (2, 3)) for column in COLUMNS]
+    text = latex(ResultTable.of("t", ROWS[:1], COLUMNS, cells))
+    assert "Missing runs: 2." in text
+    assert "textbf" not in text, "there is nothing better than a single row"
+
+
 def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
     text = latex(table)
     assert text.count("\\\\") == 1 + len(ROWS)
     assert "Trans\\textbar{}former & " in text
     assert "DNC (no such block) & absent & " in text
-    assert "NDR & 99.3 $\\pm$ 1.2 \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 (2 seeds) \\\\" in text
+    assert "NDR & \\textbf{99.3 $\\pm$ 1.2} \\; (100.0 $\\pm$ 1.0) & 3.00 $\\pm$ 0.71 (2 seeds) \\\\" in text
 
 
 @pytest.mark.parametrize(
@@ -149,7 +176,38 @@ def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: 
 
 
 def test_rows_are_compared_over_the_seeds_that_both_have(table: ResultTable) -> None:
-    first, second = (comparison.sentence() for comparison in table.comparisons())
+    first, second, *_ = (comparison.sentence() for comparison in table.comparisons())
     assert first.endswith("NDR − Trans|former = +50.0 over 1 pairs of seeds, p = 1.000 (paired permutation test).")
     assert second == "Surprise: NDR and Trans|former have no seed in common."
     assert {first, second} <= {*table.sentences()}
+
+
+def test_a_difference_has_an_interval_and_costs_are_not_compared() -> None:
+    columns = (COLUMNS[0], TableColumn("Parameters", "run.parameters"))
+    cells = [measured(ROWS[0], columns[0], 0.9, 0.8), measured(ROWS[0], columns[1], 10, 10)]
+    cells += [measured(ROWS[1], columns[0], 0.7, 0.7), measured(ROWS[1], columns[1], 20, 20)]
+    table = ResultTable.of("t", ROWS[:2], columns, cells, compared=[(ROWS[0], ROWS[1])])
+    (comparison,) = table.comparisons()
+    assert comparison.interval == pytest.approx((0.1, 0.2))
+    assert "NDR − Trans|former = +15.0 [10.0, 20.0] over 2 pairs of seeds" in comparison.sentence()
+    assert table.at(ROWS[0], columns[1]).lines == ["10"]
+
+
+def test_columns_are_power_laws_of_the_fitted_one() -> None:
+    rows = [TableRow(f"d = {d}", "r") for d in (1, 2, 4)]
+    columns = (
+        TableColumn("Size", "run.parameters"), TableColumn("Loss", "test.loss"), TableColumn("Right", "test.accuracy"),
+    )  # fmt: skip
+    values = {"run.parameters": [1e2, 1e3, 1e4], "test.loss": [4.0, 2.0, 1.0], "test.accuracy": [0.5, 0.75, 1.0]}
+    cells = [
+        measured(row, column, *[values[column.metric][index]] * 2)
+        for index, row in enumerate(rows)
+        for column in columns
+    ]
+    table = ResultTable.of("t", rows, columns, cells, fitted="Size")
+    assert table.sentences()[-2:] == [
+        "Loss ≈ 16 · Size^-0.30 [-0.30, -0.30], R² = 1.00 (power law).",
+        "1 − Right: no power law in Size, which needs three sizes with positive numbers.",
+    ]
+    assert list(json.loads(json_table(table))["fits"]) == ["Loss"]
+    assert not replace(table, fitted=None).fits()

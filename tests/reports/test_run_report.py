@@ -12,10 +12,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from rich.console import Console
 from typer.testing import CliRunner
 
 from archlang.cli.app import app
+from archlang.graph.card import card
+from archlang.plan.from_file import plan_recipe
 from archlang.reports.charts import Chart, Curve, chart_svg, draw, metric_chart
 from archlang.reports.run_report import RunReport
 from archlang.train.record.mistakes import RunError
@@ -149,6 +152,15 @@ def test_the_page_is_self_contained_and_deterministic(place: Path) -> None:
     assert len(ids) == len(set(ids))
     for text in ("somebody, Table 1", "train.lr", "Accuracy by length", "Mean steps by length"):
         assert text in page
+
+
+def test_the_card_of_a_run_is_that_of_its_program(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `view` is not installed")
+    shown = RunReport.read(place / "run").card()
+    assert shown == card(plan_recipe(place / "tiny.arch").graph).text()
+    assert "computes functions in uniform TC⁰ only" in shown
+    assert f"<pre>{escape(shown)}</pre>" in RunReport.read(place / "run").html()
+    assert RunReport.read(copied(place, tmp_path / "without_graph")).card() == ""
 
 
 def test_the_charts_are_one_picture(place: Path, tmp_path: Path) -> None:

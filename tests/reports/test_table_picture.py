@@ -53,9 +53,13 @@ def test_a_picture_has_its_numbers_as_text_and_shows_titles_as_they_are(tmp_path
     assert '<b> & "$x$"\ufffd[31m' in lines
 
 
-def test_a_picture_can_be_a_png(tmp_path: Path) -> None:
-    picture(tmp_path / "table.png")
-    assert (tmp_path / "table.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_picture_can_be_a_png_or_a_pdf_without_a_date(tmp_path: Path, suffix: str, begin: bytes) -> None:
+    picture(tmp_path / f"table.{suffix}")
+    content = (tmp_path / f"table.{suffix}").read_bytes()
+    assert content.startswith(begin)
+    assert b"Date" not in content
+    assert b"/Type3" not in content, "publishers refuse such fonts"
 
 
 def test_a_picture_that_cannot_be_written_is_a_mistake(tmp_path: Path) -> None:

@@ -157,13 +157,14 @@ def test_a_model_that_could_not_be_read_is_not_reported_as_missing(tmp_path: Pat
         ("LayerNorm", "here it is called `norm`"),
         ("cat", "here it is called `concat`"),
         ("einsum", "`archlang blocks` lists the library; `use` brings in the blocks of another file"),
+        ("pow", "write a product, as `h * h`; `exp(p * log(h))` is the power p of a positive `h`"),
         ("nrom", "did you mean `norm`?"),
     ],
 )
 def test_a_name_of_another_library_is_that_of_its_block_and_not_of_a_similar_one(name: str, remedy: str) -> None:
     (diagnostic,) = check_text(f"block b(h: seq[n, d]) -> seq[n, d] {{ return {name}(h) }}", "b.arch")
     assert (diagnostic.code, diagnostic.remedy) == ("E0202", remedy)
-    assert [edit.text for edit in diagnostic.edits] == ([] if name == "einsum" else [remedy.split("`")[1]])
+    assert [edit.text for edit in diagnostic.edits] == ([] if name in ("einsum", "pow") else [remedy.split("`")[1]])
 
 
 def test_names_of_other_libraries_are_no_names_of_blocks_and_mean_blocks() -> None:

@@ -304,7 +304,7 @@ class Writer(Expressions):
         if by_chance:
             is_sample = self.values[state].kind.name == "vec"
             by = f"bernoulli_halt[{chance.choice(('median', 'never'))}]"
-            by = by if is_sample else f"bernoulli_token_halt[{chance.choice(('quantile', 'never'))}, 0.7]"
+            by = by if is_sample else f"bernoulli_token_halt[{chance.choice(('quantile, 0.7', 'never'))}]"
         self.close(f"{head} by {by}", inner)
         for name in states:
             self.values[name] = replace(self.values[name], free=False)

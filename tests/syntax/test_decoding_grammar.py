@@ -132,7 +132,7 @@ def earley() -> Lark:
 
 
 SHIPPED = Path(archlang.__file__).parents[1]
-SMALL = ("recipes/s3.arch", "recipes/ndr.arch", "docs/examples/blur.arch", "docs/examples/training.arch")
+SMALL = ("recipes/ndr.arch", "docs/examples/blur.arch", "docs/examples/training.arch")
 
 
 @pytest.mark.parametrize("path", SMALL)

@@ -46,6 +46,7 @@ SMALL: dict[str, dict[str, object]] = {
     "arithmetic": {"train_size": 220, "iid_size": 5},
     "mqar": {"train_size": 5, "valid_size": 5, "test_size": 5},
     "parity": {"train_size": 50},
+    "automaton": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "word_problem": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "modular_arithmetic": {"train_size": 50},
     "bucket_sort": {"train_size": 50},
@@ -54,6 +55,7 @@ SMALL: dict[str, dict[str, object]] = {
     # All twenty have repeated questions: the stories of task 4 are short.
     "babi": {"tasks": Interval(1, 2)},
     "pcfg": {"train_size": 50, "iid_size": 20, "test_size": 20},
+    "shapes": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "lra_pathfinder": {"train_size": 6, "valid_size": 3, "test_size": 3},
 }  # fmt: skip
 

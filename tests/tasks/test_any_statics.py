@@ -50,6 +50,11 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         test_pairs=NUMBERS, power=st.floats(-0.5, 1.5),
     ),
     "parity": statics(**BY_LENGTH, begin_end=TRUTH),
+    "automaton": statics(
+        table=st.lists(st.integers(-1, 4), max_size=8).map(tuple), symbols=st.integers(0, 3), labels=st.integers(1, 4),
+        outputs=st.lists(st.integers(0, 3), max_size=4).map(tuple), length=st.integers(0, 9), test_length=NUMBERS,
+        reveal=st.sampled_from(["every", "end"]),
+    ),
     "word_problem": statics(
         group=st.sampled_from(["s3", "a4_x_z5", "z60"]), length=st.integers(0, 9), test_length=NUMBERS,
         reveal=st.sampled_from(["every", "end"]),
@@ -63,6 +68,10 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         function=st.sampled_from(["linear", "sparse_linear", "relu_network", "decision_tree", "cubic"]), test=NUMBERS,
         inputs=st.integers(-1, 5), points=st.integers(-1, 5), nonzero=st.integers(-1, 5), hidden=st.integers(-1, 5),
         depth=st.integers(-1, 4),
+    ),
+    "shapes": statics(
+        rows=st.integers(4, 9), columns=st.integers(4, 9), channels=st.integers(0, 5), shapes=st.integers(1, 7),
+        width=RANGE, noise=st.integers(-1, 256), test_rows=NUMBERS,
     ),
     "graph_distance": statics(
         **BY_LENGTH, names=st.integers(0, 14), degree=st.floats(-1, 20), farthest=st.integers(0, 4),

@@ -53,8 +53,15 @@ DIGESTS: dict[str, dict[str, str]] = {
     "dyck[test_size = 20, distinct = false]": {"test": "71076b3920032937"},
     "mqar[train_size = 20]": {"train": "06af9a944e5f8dc2"},
     "mqar[test_size = 5]": {"test": "599b9e02e649fb67"},
+    "automaton[symbols = 3, labels = 5, table = [4, 0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 0], train_size = 50]": {
+        "train": "a3242cc21c971426",
+    },
     "word_problem[train_size = 50]": {"train": "ce7c340e18bd6c72"},
     "word_problem[group = a4_x_z5, test_length = [9], test_size = 20]": {"test": "f5de8333fd88be84"},
+    "shapes[train_size = 50]": {"train": "ae20a850ecf7db69"},
+    "shapes[channels = 3, shapes = 6, columns = 12, test_rows = [18], test_size = 20]": {
+        "test": "06b8ae7d739465fe",
+    },
     "parity[train_size = 50]": {"train": "1c7280a8a902be03"},
     "modular_arithmetic[train_size = 50]": {"train": "e4c86d66d66d0495"},
     "bucket_sort[valid_size = 50]": {"valid": "7fed9ea8eb6394ef"},

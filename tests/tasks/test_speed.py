@@ -13,7 +13,8 @@ LIMITS = {
 }  # fmt: skip
 TASKS = (
     *LIMITS, "flipflop", "ctl", "dyck", "copy", "mqar", "parity", "modular_arithmetic", "bucket_sort", "argsort",
-    "word_problem", "sudoku", "maze", "graph_distance", "in_context_regression[train_size = 20_000]",
+    "automaton", "word_problem", "sudoku", "maze", "graph_distance", "shapes",
+    "in_context_regression[train_size = 20_000]",
 )  # fmt: skip
 
 

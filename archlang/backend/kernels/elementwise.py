@@ -1,8 +1,9 @@
 """Functions of many numbers that take less time than torch's on a CPU, and that may overwrite memory.
 
 MKL's `exp` takes 10 to 50 times as long where results underflow, as those of sums of logarithms do; `exp2` does not.
-oneDNN's `tanh` takes a third of the time of MKL's. Where the compiler knows that nothing else reads an argument, or the
-gradient of a result, a function writes its result there: maps are larger than a processor's cache."""
+oneDNN's `tanh` takes a third of the time of MKL's. torch's `masked_fill` with a mask of rows takes 6 to 12 times as
+long as an operation on bits. Where the compiler knows that nothing else reads an argument, or the gradient of a result,
+a function writes its result there: maps are larger than a processor's cache."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.runtime.stacking import is_large_on_cpu, is_plain
@@ -28,6 +29,8 @@ _Derivative = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 # The numbers from which each form is faster.
 _LEAST_FOR_EXP = 1 << 10
 _LEAST_FOR_TANH = 1 << 14
+_LEAST_FOR_BITS = 1 << 15
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch's own
 _KEEPS: ContextVar[bool] = ContextVar("keeps_arguments", default=False)
 
@@ -126,6 +129,19 @@ def scaled(x: Float[Tensor, "*b"], factor: float, reuse: Reuse = NO_REUSE) -> Fl
         return torch.mul(x, factor, out=out)
 
     return linear(x, compute, compute, reuse)
+
+
+def kept_where(x: Float[Tensor, "*b d"], real: Bool[Tensor, "*b 1"]) -> Float[Tensor, "*b d"]:
+    """Returns x where a mark holds, else 0, also if x is not finite."""
+    if not is_large_on_cpu(x, x.numel(), _LEAST_FOR_BITS):
+        return x.masked_fill(~real, 0)
+    integer = _INTEGERS[x.element_size()]
+    bits = -real.to(integer)  # all are 1 where the mark holds
+
+    def compute(x: Tensor, out: Tensor | None) -> Tensor:
+        return (x.view(integer) & bits).view(x.dtype)
+
+    return linear(x, compute, compute)
 
 
 def exp(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from archlang.backend.kernels.elementwise import exp
 from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form, plain_gradients
 
 # The number of keys up to which the fast form is faster; its work grows with the third power of the number.
@@ -33,7 +34,7 @@ def nearest_match(logits: Float[Tensor, "*b n m"], offset: int = 0) -> Float[Ten
     rank = order.argsort(-1)
     left = F.logsigmoid(-logits).gather(-1, order.expand_as(logits))  # ln(1 - P), the nearest key first
     before = F.pad(left, (1, 0))[..., :-1].cumsum(-1)
-    return torch.exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
+    return exp(F.logsigmoid(logits) + before.gather(-1, rank.expand_as(logits)))
 
 
 def plain_weights(
@@ -109,8 +110,8 @@ class _OfFewKeys(torch.autograd.Function):
         logits.view(b, h, n, m).masked_fill_(hidden, -torch.inf)
         closed = F.softplus(logits, threshold=40.0)  # -ln(1 - P)
         log = logits.sub_(closed)  # ln P
-        open_ = log.exp()
-        weights = log.sub_(_map_at_each_position(closed, places.nearer)).exp_()
+        open_ = exp(log)
+        weights = exp(log.sub_(_map_at_each_position(closed, places.nearer)))
         ctx.save_for_backward(weights, open_, query, key, sides, mask_m)
         ctx.offset, ctx.causal, ctx.places = offset, causal, places
         return weights.view(b, h, n, m)

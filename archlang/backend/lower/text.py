@@ -60,8 +60,9 @@ def _function(code: Code) -> str:
 def _describe(node: Node) -> str:
     """The kind of a loop, its settings and its place."""
     operation = node.operation
-    settings = [name for name in ("count", "limit", "path", "instance") if hasattr(operation, name)]
-    text = " ".join([operation.mnemonic, *(f"{name} = {getattr(operation, name)}" for name in settings)])
+    names = ("count", "limit", "path", "instance", "truncated", "settled")
+    settings = {name: value for name in names if (value := getattr(operation, name, None))}
+    text = " ".join([operation.mnemonic, *(f"{name} = {value}" for name, value in settings.items())])
     return visible(f"{text}, {node.span}") if node.span is not None else text
 
 

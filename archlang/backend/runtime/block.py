@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.elementwise import kept_where
+
 Mask = Bool[Tensor, "b _n"] | None
 """The mask of a length; None if all positions are real. A block gets those of all lengths of its arguments."""
 MaskN = Bool[Tensor, "b n"] | None
@@ -18,7 +20,7 @@ def real_only(x: Float[Tensor, "b *n d"], mask: Mask) -> Float[Tensor, "b *n d"]
     """Returns x with 0 at padding: the product of a weight of 0 and a number that is not finite is NaN."""
     if mask is None:
         return x
-    return x.masked_fill(~mask[..., None], 0)
+    return kept_where(x, mask[..., None])
 
 
 class Weightless(nn.Module):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archlang.reports.charts import save_png, themed_figure
+from archlang.reports.charts import save_figure, themed_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,7 +166,7 @@ def _save_panel(panel: Heatmap, path: Path) -> None:
         figure.suptitle(textwrap.fill(title, int(_TITLE_CHARACTERS_PER_INCH * width)))
         if image is not None:
             figure.colorbar(image, ax=grid.ravel().tolist(), label=panel.unit, shrink=0.8, pad=0.02)
-        save_png(figure, path)
+        save_figure(figure, path)
 
 
 def _draw_map(axes: Axes, panel: Heatmap, frame: HeatmapFrame) -> Any:  # Any: an image of matplotlib

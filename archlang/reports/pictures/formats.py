@@ -95,9 +95,9 @@ def _classes(placed: PlacedBox) -> Iterator[str]:
 # Images and pages
 
 
-def print_page(box: Box) -> str:
-    """Returns the picture as an HTML file."""
-    return render("picture.html", title=box.title, svg=print_svg(box, foldable=True))
+def print_page(box: Box, card: str = "") -> str:
+    """Returns the picture as an HTML file, with the text of the card of the architecture."""
+    return render("picture.html", title=box.title, svg=print_svg(box, foldable=True), card=card)
 
 
 def print_png(box: Box) -> bytes:
@@ -190,9 +190,9 @@ FORMATS: Mapping[str, Callable[[Box], str | bytes]] = {
 }
 
 
-def write_picture(box: Box, path: Path) -> None:
-    """Writes a picture in the format of the path's suffix, which is one of `FORMATS`.
+def write_picture(box: Box, path: Path, card: Callable[[], str] = str) -> None:
+    """Writes a picture in the format of the path's suffix, which is one of `FORMATS`; a page with the text of `card`.
 
     Raises:
         PageError: The library of the format is missing, or the file cannot be written."""
-    write_file(path, FORMATS[path.suffix](box))
+    write_file(path, print_page(box, card()) if path.suffix == ".html" else FORMATS[path.suffix](box))

@@ -44,6 +44,10 @@ lists_differ = TaskError.wording(
     "{first} of {task} has {first_count} values, and {second} has {second_count}",
     "write the same number of values in both",
 )
+no_table = TaskError.wording(
+    "table of {task} has {count} numbers, which are no rows of symbols = {symbols}",
+    "write the next state for each of the {symbols} symbols, state after state",
+)
 no_paths = TaskError.wording("{static} of {task} has no path, or an empty one", 'write `["a.txt", "b.txt"]`')
 no_weight = TaskError.wording(
     "{static} of {task} has zeros only, so that nothing is drawn", "write a number above 0 for a corpus"
@@ -112,6 +116,7 @@ unknown_form = TaskError.wording(
     "{path} is neither CSV, TSV, JSONL, Parquet nor Arrow, from which `{task}` reads its columns",
     "save it as .csv, .tsv or .jsonl, optionally followed by .gz, .xz or .zst, or as .parquet, .arrow or .feather",
 )
+bad_images = TaskError.wording("{path}: {reason}", "{remedy}")
 no_rows = TaskError.wording(
     "{path} has no row for the split `{split}`", "choose a smaller train_size, or 0 for {split}_size"
 )

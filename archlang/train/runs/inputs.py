@@ -14,7 +14,7 @@ from pydantic import Field
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
-from archlang.errors.names import listed, suggest
+from archlang.errors.names import listed, plural, suggest
 from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
 from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import (
@@ -82,7 +82,10 @@ class FieldFormat(FileModel):
         return BYTE_CUT if self.cut == "bytes" else None
 
     def join(self, words: Sequence[str]) -> str:
-        """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written."""
+        """Returns the text of the texts of some tokens, as `encode` reads it, with marks as they are written; for
+        rows of numbers their size."""
+        if self.size is not None:
+            return f"{plural(len(words), 'row')} of {plural(self.size, 'number')}"
         if (cut := self._token_cut) is None:
             return ("" if " " in self.words else " ").join(words)
         runs = groupby(words, self.lexicon.ids.__contains__)
@@ -114,6 +117,8 @@ class FieldFormat(FileModel):
             raise mistakes.field_of_numbers(self.name, size) from None
         if rows.ndim == 1 and size == 1:
             rows = rows[:, None]
+        if rows.ndim == 3:
+            rows = rows.reshape(-1, rows.shape[2])  # an image is read row by row
         if rows.ndim != 2 or rows.shape[1] != size or not len(rows) or not np.isfinite(rows).all():
             raise mistakes.field_of_numbers(self.name, size)
         return rows

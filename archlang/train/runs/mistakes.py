@@ -51,7 +51,7 @@ statics_of_own_task = RunError.wording(
 
 
 def empty_split(split: str, task: str, has_shares: bool) -> RunError:
-    shares = "change `valid_share` and `test_share`, or name a file for each split, or files with more texts"
+    shares = "give more data, or change the share of the split or name a file of its own, where the task can"
     remedy = shares if has_shares else "set a larger size of this split"
     return RunError(f"the split `{split}` of `{task}` has no items", remedy)
 

@@ -124,7 +124,8 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class TableRuns:
-    """The runs of a table in one folder. Each has a folder of its own, named after its settings."""
+    """The runs of a table in one folder. Each has a folder of its own, named after its settings. `also` is a folder
+    with other finished runs."""
 
     plan: TablePlan
     folder: Path
@@ -133,13 +134,16 @@ class TableRuns:
     devices: int = 1
     """of each run"""
     eager: bool = False
+    also: Path | None = None
 
     def __post_init__(self) -> None:
         require_no_file(self.folder)
 
     def run_folder(self, plan: Plan) -> Path:
         earlier = self.folder / folder_name(plan, self.precision, absolute=True)
-        return earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
+        folder = earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
+        other = None if self.also is None or has(folder, RESULTS) else self.also / folder.name
+        return folder if other is None or not has(other, RESULTS) else other
 
     def points(self, deadline: float | None = None, save: Interval = SAVED_EVERY) -> tuple[Point, ...]:
         """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.

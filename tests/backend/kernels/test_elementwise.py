@@ -11,12 +11,32 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from archlang.backend.kernels import elementwise
-from archlang.backend.kernels.elementwise import Reuse, added, exp, keeping_arguments, scaled, sigmoid, softplus, tanh
+from archlang.backend.kernels.elementwise import (
+    Reuse,
+    added,
+    exp,
+    keeping_arguments,
+    kept_where,
+    scaled,
+    sigmoid,
+    softplus,
+    tanh,
+)
 from archlang.backend.kernels.masked_softmax import causal_softmax
 from tests.closeness import close, same_gradients
 
 Function = Callable[[Tensor], Tensor]
-FUNCTIONS: list[tuple[Function, Function]] = [(exp, torch.exp), (tanh, torch.tanh)]
+
+
+def _some_rows(x: Tensor) -> Tensor:
+    return (torch.arange(x[..., 0].numel()) % 3 > 0).view(x.shape[:-1])[..., None]
+
+
+FUNCTIONS: list[tuple[Function, Function]] = [
+    (exp, torch.exp),
+    (tanh, torch.tanh),
+    (lambda x: kept_where(x, _some_rows(x)), lambda x: x.masked_fill(~_some_rows(x), 0)),
+]
 EXTREMES = [-torch.inf, -1e30, -1000.0, -104.0, -90.0, -1e-6, 0.0, 1e-6, 20.0, 1000.0, torch.inf, torch.nan]
 
 
@@ -24,6 +44,7 @@ EXTREMES = [-torch.inf, -1e30, -1000.0, -104.0, -90.0, -1e-6, 0.0, 1e-6, 20.0, 1
 def _of_few_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "_LEAST_FOR_EXP", 1)
     monkeypatch.setattr(elementwise, "_LEAST_FOR_TANH", 1)
+    monkeypatch.setattr(elementwise, "_LEAST_FOR_BITS", 1)
 
 
 @pytest.mark.parametrize(("fast", "plain"), FUNCTIONS)

@@ -515,9 +515,16 @@ def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path
     assert distance_of_logits(plain, program, 512, 1e-2) > 4 * narrow
 
 
-@pytest.mark.parametrize("name", ["ttt_mlp", "titans_mlp", "energy_based", "deep_equilibrium", "h_net", "mamba3"])
+CALLS = {
+    "abacus": "abacus[d, base = 2](x)", "engram": "engram[1_009](x, h)", "ouro": "ouro[1, out = d](h)",
+    "placed_attention": "placed_attention(h, 0 * indices(h), indices(h))",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*PAGES, "ouro"])
 def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
-    model = f"model m[d = {D}](x: tokens[n]) -> logits[n, vocab] {{ return linear[vocab]({name}(embed[d](x))) }}\n"
+    call = CALLS.get(name, f"{name}(h)")
+    model = f"model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x) return linear[vocab]({call}) }}\n"
     text = f"{page_of(name)}\n{model}"
     recipe = "recipe r {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n"
     assert not [mistake for mistake in check_text(text + recipe) if mistake.is_error]
@@ -526,12 +533,12 @@ def test_a_page_is_causal_and_learns(name: str, compiled: Compiled) -> None:
     assert_learns(module, tokens[:, :-1], tokens[:, 1:])
 
 
-def assert_learns(module: nn.Module, inputs: Tensor, targets: Tensor) -> None:
+def assert_learns(module: Architecture, inputs: Tensor, targets: Tensor) -> None:
     optimizer, losses = torch.optim.AdamW(module.parameters(), lr=0.02), []
     for _ in range(20):
         loss = nn.functional.cross_entropy(module(inputs).flatten(0, -2), targets.flatten())
         optimizer.zero_grad()
-        torch.autograd.backward(loss)
+        torch.autograd.backward([loss, *(0.01 * own for own in module.losses.values())])
         assert all(parameter.grad is not None for parameter in module.parameters())
         optimizer.step()
         losses.append(loss.item())

@@ -102,6 +102,7 @@ def test_a_point_whose_process_dies_resumes_as_often_as_it_may(program: Path, po
     assert (longer.folder / "results.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_point_of_two_devices_resumes_when_one_of_its_processes_dies(
     program: Path, points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from archlang.train.record.schemas import RunRecord
 from archlang.train.runs import training
 from archlang.train.runs.engines import Engine
 from archlang.train.runs.points import Point, PointResult, run_point
+from tests.sampling import one_in
 from tests.tiny_run import StopAfter
 
 tune = pytest.importorskip("archlang.train.runs.tune")
@@ -114,7 +115,7 @@ def test_a_trial_whose_run_another_process_still_trains_has_not_failed(search: S
     assert len(reopened.trials()) == 1
 
 
-@pytest.mark.parametrize("prune", ["median", "hyperband"])
+@pytest.mark.parametrize("prune", one_in(2, ["median", "hyperband"]))
 def test_a_trial_with_bad_evaluations_is_pruned_and_ranked_last(
     prune: str, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
