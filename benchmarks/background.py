@@ -33,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     end = time.monotonic() + 60 * options.minutes
     for line in _waiting(options.queue):
         left = end - time.monotonic()
-        if left < 1:
+        if left < 60:  # too little to begin a run
             return
         command = line.split("|")[1].strip().strip("`")
         print(command, flush=True)
-        begun = {folder.name for folder in options.runs.glob("*")}
+        start = time.time()
         code = _train(command, options.runs, left)
-        changed = [folder for folder in options.runs.iterdir() if folder.name not in begun or _is_open(folder)]
+        changed = [run for run in options.runs.iterdir() if _changed(run) >= start]
         state = _state(changed) if code == 0 else f"stopped with code {code}"
         _write_state(options.queue, line, state)
         print(state, flush=True)
@@ -63,6 +63,10 @@ def _train(command: str, runs: Path, seconds: float) -> int:
         return process.wait()
     except KeyboardInterrupt:  # the process has it, too
         return process.wait(_GRACE)
+
+
+def _changed(run: Path) -> float:
+    return max((file.stat().st_mtime for file in run.iterdir()), default=0.0) if run.is_dir() else 0.0
 
 
 def _is_open(run: Path) -> bool:

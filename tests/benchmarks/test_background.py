@@ -1,6 +1,7 @@
 """The queue of papers' runs goes on where it stopped, and keeps what it needs for that."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,11 @@ def test_a_row_of_the_queue_is_trained_and_its_state_written(tmp_path: Path) -> 
     queue, runs = tmp_path / "queue.md", tmp_path / "runs"
     row = f"| `{tmp_path}/t.arch --seeds 1..2` | why | 1 | waits |"
     queue.write_text(f"| runs | why | core-hours | state |\n| --- | --- | ---: | --- |\n{row}\n", encoding="utf-8")
-    runs.mkdir()
+    (runs / "of another row").mkdir(parents=True)
+    (runs / "of another row" / "metrics.jsonl").write_text('{"step": 7}\n', encoding="utf-8")
     main(["--minutes", "2", "--queue", str(queue), "--runs", str(runs)])
     assert queue.read_text(encoding="utf-8").splitlines()[-1].split("|")[-2].strip() == "done"
+    shutil.rmtree(runs / "of another row")
     kept = {folder.name: sorted(file.name for file in folder.iterdir()) for folder in runs.iterdir() if folder.is_dir()}
     assert list(kept.values()) == [["results.json", "run.json", "versions.json"]] * 2
     assert {json.loads((runs / name / "run.json").read_text("utf-8"))["seed"] for name in kept} == {1, 2}
