@@ -32,7 +32,7 @@ def test_markup_in_a_report_is_text() -> None:
     table = TextTable(EVIL, [EVIL], [[EVIL]])
     page = render(
         "report.html", title=EVIL, subtitle=EVIL, measured=table, sentences=[EVIL], claimed=table, charts=(),
-        settings=table,
+        settings=table, card=EVIL,
     )  # fmt: skip
     assert "<img" not in page
     assert "<script" not in page

@@ -69,7 +69,7 @@ def is_plain() -> bool:
     return not torch.compiler.is_compiling() and not is_transformed()
 
 
-def is_large_on_cpu(x: Tensor, count: int, least: int) -> bool:
+def is_large_on_cpu(x: Tensor, count: int | torch.SymInt, least: int) -> bool:
     """Returns whether x is on a CPU, `count` is at least `least`, and the call is plain: then forms that only gain on
     many elements, and have no rules for transforms, may compute it."""
     # Comparing a traced size would be a guard on it.
