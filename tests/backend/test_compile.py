@@ -82,6 +82,7 @@ model linear_mixer[d = 4](x: tokens[n]) -> logits[n, 3] {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_linear_recurrence_divides_a_model_once_for_all_lengths(compiled: Compiled) -> None:
     module, graphs = compiled(LINEAR), list[int]()

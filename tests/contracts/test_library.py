@@ -27,7 +27,7 @@ _SLOW = (
 @pytest.mark.parametrize(
     "block",
     one_in(
-        6,
+        8,
         (
             pytest.param(block, id=block.name, marks=[pytest.mark.slow] if block.name in _SLOW else [])
             for block in BLOCKS
