@@ -58,10 +58,11 @@ _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Share": {"import": trained.import_model, "export": trained.export, "bug": internal_errors.bug},
 }  # fmt: skip
+# A command whose other options are those of `table`.
+_PASSING_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 for _panel, _commands in _COMMANDS.items():
     for _name, _command in _commands.items():
-        settings = {"allow_extra_args": True, "ignore_unknown_options": True} if _name == "field" else None
-        app.command(_name, rich_help_panel=_panel, context_settings=settings)(_command)
+        app.command(_name, rich_help_panel=_panel, context_settings=_PASSING_ON if _name == "field" else None)(_command)
 app.add_typer(runs.app, rich_help_panel="Train")
 app.add_typer(data.app, rich_help_panel="Train")
 

@@ -110,20 +110,20 @@ def field(
     from archlang.resolve.library import recipe_files
 
     file, results = recipe_files()["field/table"], recipe_files()["field/table"].parents[1] / "results/field/runs"
-    arguments, given = list(context.args), {argument.partition("=")[0] for argument in context.args}
+    words, options = list(context.args), {word.partition("=")[0] for word in context.args}
     if add is not None:
         file, title = _with_row(file, add, block, whole)
-        arguments += ["--only" if "--dry-run" in given else "--run", title.replace("[", "[[]")]
-    elif given.isdisjoint(("--run", "--dry-run", "--no-run", "--list")):
-        arguments.append("--no-run")
-    if given.isdisjoint(("--out", "-o")):
-        arguments += ["--out", str(Path("runs", "field"))]
+        words += ["--only" if "--dry-run" in options else "--run", title.replace("[", "[[]")]
+    elif options.isdisjoint(("--run", "--dry-run", "--no-run", "--list")):
+        words.append("--no-run")
+    if options.isdisjoint(("--out", "-o")):
+        words += ["--out", str(Path("runs", "field"))]
     if results.is_dir():
-        arguments += ["--also", str(results)]
+        words += ["--also", str(results)]
     assert context.parent is not None
     assert isinstance(context.parent.command, TyperGroup)
     command = context.parent.command.commands["table"]
-    with command.make_context("table", [str(file), *arguments], parent=context.parent) as inner:
+    with command.make_context("table", [str(file), *words], parent=context.parent) as inner:
         command.invoke(inner)
 
 

@@ -127,9 +127,9 @@ class RecipePage:
     def metrics(self) -> list[str]:
         """Returns the metric that selects weights in each split that a run measures, that by which it selects first."""
         split, _, metric = str(self.plan.settings["train.select"]).partition(".")
-        known = self.plan.measures
-        splits = () if known is None or metric not in known.metrics else known.splits
-        left_out = (TRAIN, *(known.empty if known else ()))
+        measures = self.plan.measures
+        splits = () if measures is None or metric not in measures.metrics else measures.splits
+        left_out = (TRAIN, *(measures.empty if measures else ()))
         return [f"{each}.{metric}" for each in dict.fromkeys((split, *splits)) if each not in left_out]
 
     def around(self, path: str) -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 _MOST_RUNS = 100
+Settings = dict[str, str | int | float | bool]  # a float alone would make 32 to 32.0
 _INSTRUCTIONS = (
     "archlang is a language in which a neural architecture is a page of text. Read the resource archlang://language "
     "first: it is the whole language. Write a program, `check` it, `fix` what has one likely correction, and `explain` "
@@ -138,7 +139,7 @@ class AgentTools:
 
     def card(
         self, file: str, text: str | None = None, model: str | None = None, recipe: str | None = None,
-        sets: dict[str, str | float] | None = None,
+        sets: Settings | None = None,
     ) -> object:  # fmt: skip
         """The costs of a model as polynomials in the length, its state, and theorems about models like it. `sets` are
         settings such as {"model.d": "64"}, or without a recipe {"vocab": "32"}."""
@@ -158,9 +159,7 @@ class AgentTools:
         new = compile_named(self._place(after), None, recipe, {})
         return describe_changes(old, new) or ["nothing changed"]
 
-    def train(
-        self, file: str, recipe: str | None = None, minutes: float = 1.0, sets: dict[str, str | float] | None = None
-    ) -> object:
+    def train(self, file: str, recipe: str | None = None, minutes: float = 1.0, sets: Settings | None = None) -> object:
         """Train a recipe for at most some minutes of time, and evaluate it. `sets` are settings such as {"train.steps":
         "200"}. Returns the results and the run folder, or what failed. A training that its time has stopped resumes
         with the same arguments."""
@@ -169,12 +168,12 @@ class AgentTools:
 
         if not minutes > 0:
             raise RequestError(f"a training cannot take {minutes} minutes", "name a number above 0")
-        path, given = self._place(file), _without_texts(sets)
-        plan = plan_recipe(path, recipe, given)
-        key = json.dumps([read(path).text, given], sort_keys=True)
+        path, overrides = self._place(file), _without_texts(sets)
+        plan = plan_recipe(path, recipe, overrides)
+        key = json.dumps([read(path).text, overrides], sort_keys=True)
         out = f"runs/{plan.recipe}-seed{plan.seed}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
         self._place(out)
-        settings = [word for item in given.items() for word in ("--set", "=".join(item))]
+        settings = [word for item in overrides.items() for word in ("--set", "=".join(item))]
         seconds = 60 * min(minutes, self.minutes)
         words = ["train", f"./{path}", plan.recipe, "--out", out, "--for", f"{seconds:.0f}s", "--json", *settings]
         done = subprocess.run(
@@ -210,10 +209,10 @@ class AgentTools:
         return path.relative_to(self.folder)
 
 
-def _without_texts(sets: dict[str, str | float] | None) -> dict[str, str]:
+def _without_texts(sets: Settings | None) -> dict[str, str]:
     """Settings as those of a command line, which may name any file of the user's, and so hold no texts here."""
-    given = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (sets or {}).items()}
-    for path, value in given.items():
-        if '"' in value:
+    overrides = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (sets or {}).items()}
+    for path, value in overrides.items():
+        if '"' in path + value:
             raise RequestError(f"`sets` sets {path} to a text", "write texts, such as paths of data, in the program")
-    return given
+    return overrides

@@ -259,8 +259,8 @@ class ResultTable:
             ours, theirs = (cell.measured.values for cell in cells)
             seeds = sorted(ours.keys() & theirs.keys())
             values = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
-            found = SeedStatistics.of([ours[seed] - theirs[seed] for seed in seeds])
-            difference, interval = (found.mean, found.interval) if found else (math.nan, None)
+            paired = SeedStatistics.of([ours[seed] - theirs[seed] for seed in seeds])
+            difference, interval = (paired.mean, paired.interval) if paired else (math.nan, None)
             p = paired_test(*values) if seeds else math.nan
             comparisons.append(
                 RowComparison(

@@ -160,9 +160,19 @@ def test_no_setting_of_an_agent_is_a_path(value: str, folder: Path) -> None:
             call("small.arch", sets={"task.path": value})
 
 
-def test_numbers_are_settings_and_what_is_no_run_or_time_is_an_error(folder: Path) -> None:
+def test_numbers_are_settings(folder: Path) -> None:
+    async def talk(call: Call) -> None:
+        for value, text in ((32, "32"), (0.5, "0.5")):
+            path = "model.d" if value == 32 else "train.lr"
+            cards = [await call("card", file="small.arch", sets={path: each}) for each in (value, text)]
+            assert cards[0] == cards[1]
+            assert "unique" in cards[0]
+
+    answers(server(folder), talk)
+
+
+def test_what_is_no_run_or_time_is_an_error(folder: Path) -> None:
     tools = AgentTools(folder, 1)
-    assert tools.card("small.arch", sets={"model.d": 32}) == tools.card("small.arch", sets={"model.d": "32"})
     with pytest.raises(RequestError, match="`never` is no run"):
         tools.results("never")
     with pytest.raises(RequestError, match="cannot take -1 minutes"):

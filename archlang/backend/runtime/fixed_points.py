@@ -64,7 +64,7 @@ class _Settled(torch.autograd.Function):
         with torch.no_grad():
             total = ctx.summed(gradients)
         if torch.is_grad_enabled():  # of `create_graph`
-            total = _Once.apply(*(each.detach().requires_grad_() for each in total))  # type: ignore[no-untyped-call]
+            total = _Once.apply(*(each.detach().requires_grad_() for each in total))  # type: ignore[no-untyped-call]  # torch's own
         return (None, *total)
 
 

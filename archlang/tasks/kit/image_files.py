@@ -81,12 +81,12 @@ def images_of(
         for first in range(0, form.images, step):
             count = min(step, form.images - first)
             records = _taken(path, stream, count * size).reshape(count, size)
-            some = records[:, form.label_bytes - 1] if form.label_bytes else labels[first : first + count]
-            if classes and (wrong := some >= classes).any():
+            answers = records[:, form.label_bytes - 1] if form.label_bytes else labels[first : first + count]
+            if classes and (wrong := answers >= classes).any():
                 reason = f"the label of image {first + np.argmax(wrong) + 1:,} is not below labels = {classes}"
                 raise mistakes.bad_images(labels_of(path) or path, reason, "write a larger number of labels")
             shades = records[:, form.label_bytes :].reshape(count, form.channels, form.pixels)
-            yield shades.transpose(0, 2, 1), some if classes else labels
+            yield shades.transpose(0, 2, 1), answers if classes else labels
         _end(path, stream)
 
 
