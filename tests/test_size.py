@@ -22,13 +22,13 @@ BUDGETS = {
     "train api": (10_061, 7_900, 2_161),
     "tasks data": (10_338, 8_600, 1_738),
     "export": (2_006, 2_400, 0),
-    "editor play": (4_641, 4_400, 241),
+    "editor play": (4_640, 4_400, 241),
     "reports": (3_827, 3_700, 127),
-    "cli": (3_859, 3_500, 359),
+    "cli": (3_860, 3_500, 360),
     "": (22_546, 16_500, 6_046),
 }
 TOTAL = 72_609  # the aim is 61,000, and the room of the parts
-TESTS = 64_522  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TESTS = 64_532  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
