@@ -3,9 +3,10 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -13,15 +14,25 @@ from torch import Tensor
 
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
 from archlang.errors.machine import first_line, is_out_of_memory
+from archlang.train.data import Batch
 from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.step import EagerStep, LossAndNorm
+from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops
 from archlang.train.trainer import Trainer
 
 # The number of items of a batch, the widths of its fields, and the numbers of steps that loops have drawn.
 Shape = tuple[int, ...]
-Launch = Callable[[], LossAndNorm]
-Capture = Callable[[Callable[[], LossAndNorm]], Launch]
+Result = TypeVar("Result")
+
+
+class Capture(Protocol):
+    """Captures a pass, to which it gives what ends a piece. Returns the result of the pass and the launch of its last
+    piece. The pass is not taken by the capture, but by each launch of its pieces, which write the same result."""
+
+    def __call__(self, function: Callable[[Cut], Result]) -> tuple[Result, Launch]: ...
+
+
 # A shape is captured when it occurs for the third time, up to 64 shapes. Of the recipes whose data is generated, an
 # epoch has 1 to 21 shapes, and 77 for ListOps of up to 100 tokens, where the 64 most frequent are 98 % of the batches.
 _CAPTURED_AT = 3
@@ -30,11 +41,12 @@ _MOST_GRAPHS = 64
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """A captured step: the items that it reads, its launch, what the step leaves on the module, and the weights that
-    have a gradient after it."""
+    """A captured step: the items that it reads, its launch and result, what the step leaves on the module, and the
+    weights that have a gradient after it."""
 
     items: Tensor
     launch: Launch
+    result: LossAndNorm
     losses: Mapping[str, Tensor]
     depth: Tensor | None
     weights: Sequence[Tensor]
@@ -53,6 +65,10 @@ class CudaGraphStep(EagerStep):
     optimizer's step count. Dropout draws the same numbers as in an eager step: a launch advances the device's generator
     by as much as the captured operations would, so that checkpoints hold the right state
     (`CUDAGeneratorState::replay_prologue` of torch).
+
+    A step with halting loops is several graphs, between which the host asks whether anything is live (`Pieces`). It
+    computes the full batch in each chunk of steps, as the work of a graph is fixed, and so do eager steps, which then
+    draw as many random numbers and add gradients in the same order.
 
     Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
 
@@ -81,7 +97,8 @@ class CudaGraphStep(EagerStep):
             return super()._train_on(items)
         graph = self._graphs[shape]
         graph.items.copy_(run.data.place(items))
-        loss, norm = graph.launch()
+        graph.launch()
+        loss, norm = graph.result
         run.module.losses = {name: own.clone() for name, own in graph.losses.items()}
         run.module.mean_depth = None if graph.depth is None else graph.depth.clone()
         loss, norm = loss.clone(), None if norm is None else norm.clone()
@@ -106,9 +123,12 @@ class CudaGraphStep(EagerStep):
         if not self._moves:
             self._gradients = self._gradients or {weight: torch.zeros_like(weight) for weight in run.weights}
         try:
-            launch = self._capture(partial(self._step, graph_items, widths))
+            result, last = self._capture(partial(self._step, graph_items, widths))
             weights = [weight for weight in run.weights if weight.grad is not None]
-            self._graphs[shape] = _Graph(graph_items, launch, run.module.losses, run.module.mean_depth, weights)
+            self._graphs[shape] = _Graph(
+                graph_items, partial(self._pieces.launch, last), result,
+                run.module.losses, run.module.mean_depth, weights,
+            )  # fmt: skip
             return True
         except Exception as error:
             if is_out_of_memory(error):
@@ -121,16 +141,29 @@ class CudaGraphStep(EagerStep):
         warnings.warn(f"{change} one operation at a time", RunWarning, stacklevel=2)
         return False
 
-    def _step(self, items: Tensor, widths: Sequence[int]) -> LossAndNorm:
+    def _step(self, items: Tensor, widths: Sequence[int], cut: Cut) -> LossAndNorm:
         run = self.run
         run.optimizer.zero_grad(set_to_none=True)
-        loss = self._backward(run.data.gather(items, widths))
+        self._pieces = Pieces(run.weights, cut, is_captured=True)
+        loss = self._backward_in_pieces(run.data.gather(items, widths))
         if self._moves:
             return loss, self._update()
         norm = self._clip()
         gradients = {self._gradients[weight]: weight.grad for weight in run.weights if weight.grad is not None}
         torch._foreach_copy_(list(gradients), list(gradients.values()))
         return loss, norm
+
+    def _backward(
+        self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0, *, retain_graph: bool = False
+    ) -> Tensor:
+        self._pieces = Pieces(self.run.weights)
+        return self._backward_in_pieces(batch, loss_share, sample_share)
+
+    def _backward_in_pieces(self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
+        with self._pieces.running(self._chunked):
+            loss = super()._backward(batch, loss_share, sample_share, retain_graph=bool(self._chunked))
+        self._pieces.backward()
+        return loss
 
     def _shrink(self, count: int) -> str | None:
         change = super()._shrink(count)
@@ -147,40 +180,44 @@ class CudaGraphStep(EagerStep):
         self._take_all_steps(False)
 
     def _take_all_steps(self, all_steps: bool) -> None:
-        # Also in eager steps, which draw as many random numbers as those of graphs.
+        self._chunked = chunked_loops(self.run.module) if all_steps else []
         for loop in halting_loops(self.run.module):
             loop.all_steps = all_steps
 
 
 def make_capture(device: torch.device) -> Capture:
-    """Returns a function that captures a step as a CUDA graph. The step is not taken by the capture, but by each call
-    of its result, which returns the tensors that hold loss and norm until the next step.
+    """Returns a function that captures passes as CUDA graphs.
 
-    All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what another one
-    wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer state, data and
-    items are outside of the pool; and loss and norm are copied before the next step."""
+    All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what one of
+    another pass wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer
+    state, data and items are outside of the pool; and loss and norm are copied before the next step."""
     # Only captures on one stream can share the pool.
     pool = torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call] # torch's own
 
-    def capture(step: Callable[[], LossAndNorm]) -> Launch:
-        graph = torch.cuda.CUDAGraph()
+    def capture(function: Callable[[Cut], Result]) -> tuple[Result, Launch]:
         before, random = torch.cuda.current_stream(device), torch.cuda.get_rng_state(device)
+        graph = torch.cuda.CUDAGraph()
+
+        def cut() -> Launch:
+            nonlocal graph
+            launch = graph.replay
+            piece.close()
+            graph = torch.cuda.CUDAGraph()
+            piece.enter_context(torch.cuda.graph(graph, pool=pool, stream=stream))
+            return launch
+
         try:
-            with torch.cuda.graph(graph, pool=pool, stream=stream):
-                result = step()
+            with ExitStack() as piece:
+                piece.enter_context(torch.cuda.graph(graph, pool=pool, stream=stream))
+                result = function(cut)
+            return result, graph.replay
         except Exception as error:
             # torch stays on the stream of a capture that fails.
             torch.cuda.set_stream(before)
             if not is_out_of_memory(error):
                 _leave_capture(device, pool, random)
             raise
-
-        def launch() -> LossAndNorm:
-            graph.replay()
-            return result
-
-        return launch
 
     return capture
 

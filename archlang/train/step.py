@@ -80,12 +80,17 @@ class EagerStep:
         loss = torch.stack(losses).sum()
         return run.mean_over_processes(loss) if processes > 1 else loss
 
-    def _backward(self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
+    def _backward(
+        self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0, *, retain_graph: bool = False
+    ) -> Tensor:
         """Adds the gradients of a part, which has these shares of its batch's losses and samples. Returns its share of
         the loss."""
-        run = self.run
-        loss = training_loss(run.model, batch, run.module, run.settings, run.rule) * loss_share
-        run.fabric.backward(add_costs(loss, run.module.ponder, run.module.losses, run.settings, sample_share))
+        run, module = self.run, self.run.module
+        loss = training_loss(run.model, batch, module, run.settings, run.rule) * loss_share
+        costs = add_costs(loss, module.ponder, module.losses, run.settings, sample_share)
+        run.fabric.backward(costs, retain_graph=retain_graph)
+        # A tape that outlived the step would hold the memory of a graph, and its nodes the stream of an eager step.
+        module.ponder, module.losses = module.ponder.detach(), {k: loss.detach() for k, loss in module.losses.items()}
         return loss.detach()
 
     def _update(self) -> Tensor | None:

@@ -3,8 +3,8 @@
 import json
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from functools import cache
+from contextlib import ExitStack, nullcontext
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from archlang.backend.runtime.loops import halting_loops
+from archlang.blocks.halting import TokenHalt
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train import cuda_graph, data
-from archlang.train.cuda_graph import CudaGraphStep
+from archlang.train.cuda_graph import CudaGraphStep, Result
 from archlang.train.devices import fixed_randomness
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.refusals import describe_steps
 from archlang.train.runs import training
 from archlang.train.step import EagerStep, LossAndNorm
+from archlang.train.step_pieces import Cut, Launch
 from archlang.train.stop import Stop
 from archlang.train.trainer import Watcher
 from tests.sampling import one_in
@@ -87,34 +89,44 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage:
 
 
 class Captures:
-    """A fake capture: graphs on the CPU that share one memory pool, which has room for `room` of them."""
+    """A fake capture: graphs on the CPU that share one memory pool, which has room for the pieces of `room` passes."""
 
     def __init__(self, room: int = 100) -> None:
         self.room = room
-        self.recorded: list[Recorder] = []
+        self.recorded: list[list[Recorder]] = []
         self.launched: list[int] = []
+        self.pieces: list[Recorder] = []
 
-    def __call__(self, step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
-        random, recorder = torch.get_rng_state(), Recorder()
+    def __call__(self, function: Callable[[Cut], Result]) -> tuple[Result, Launch]:
+        random, recorders = torch.get_rng_state(), [Recorder()]
+
+        def cut() -> Launch:
+            piece.close()
+            launch = partial(self.launch, recorders[-1], recorders[-1] is recorders[0])
+            recorders.append(Recorder())
+            piece.enter_context(recorders[-1])
+            return launch
+
         try:
-            with recorder:
-                result = step()
+            with ExitStack() as piece:
+                piece.enter_context(recorders[-1])
+                result = function(cut)
         finally:
-            recorder.undo()
+            for recorder in reversed(recorders):
+                recorder.undo()
             torch.set_rng_state(random)
         if len(self.recorded) == self.room:
             raise torch.OutOfMemoryError("no room")
-        number = len(self.recorded)
-        self.recorded.append(recorder)
+        self.recorded.append(recorders)
+        return result, partial(self.launch, recorders[-1], len(recorders) == 1)
 
-        def launch() -> LossAndNorm:
-            self.launched.append(number)
-            for graph in self.recorded:
-                graph.spoil()
-            recorder.launch()
-            return result
-
-        return launch
+    def launch(self, recorder: Recorder, is_first: bool) -> None:
+        if is_first:
+            self.launched.append(next(number for number, each in enumerate(self.recorded) if recorder in each))
+            for other in (other for recorders in self.recorded for other in recorders):
+                other.spoil()
+        self.pieces.append(recorder)
+        recorder.launch()
 
 
 # Runs
@@ -129,7 +141,7 @@ model small[d = 8](x: tokens[n]) -> logits[classes] {
 
 model halting[d = 8](x: tokens[n]) -> logits[classes] {
     h = embed[d](x)
-    repeat 3 halting h by token_halt { h <- h + feedforward[8](norm(h)) }
+    repeat 6 halting h by token_halt { h <- h + feedforward[8](norm(h)) }
     return linear[classes](last(h))
 }
 
@@ -240,11 +252,11 @@ def test_graphs_in_bf16_have_the_curve_of_a_run_without(optimizer: str, tmp_path
 
 
 HALTING = {
-    "positions that halt": "repeat 4 halting h by token_halt { h <- h + feedforward[8](norm(h)) }",
-    "samples that halt": "repeat 5 halting h by global_halt { h <- norm(h + attention[1](h)) }",
+    "positions that halt": "repeat 9 halting h by token_halt { h <- h + feedforward[8](norm(h)) }",
+    "samples that halt": "repeat 13 halting h by global_halt[0.9] { h <- norm(h + attention[1](h)) }",
     "ACT in chunks": """m = learned[2, d]()
     y = scan c in chunks[2](h) carry m {
-        repeat 4 halting c by act { c <- norm(c + attention[2](c, m)) }
+        repeat 6 halting c by act { c <- norm(c + attention[2](c, m)) }
         m <- m + attention[2](norm(m), c)
         emit c
     }""",
@@ -262,14 +274,31 @@ def with_loop(folder: Path, loop: str) -> Path:
 
 
 @pytest.mark.parametrize("loop", one_in(2, HALTING))
-def test_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: Path, captures: Captures) -> None:
-    """A graph computes the full batch in all steps, where an eager step leaves out what has halted."""
-    file = with_loop(tmp_path, loop)
-    curve = train(plan_recipe(file), tmp_path / "graphs")
+def test_loops_whose_number_of_steps_varies_become_graphs(
+    loop: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Graphs compute the full batch, where an eager step leaves out what has halted."""
+    plan = plan_recipe(with_loop(tmp_path, loop))
+    curve = train(plan, tmp_path / "graphs")
     assert len(captures.launched) > 5
-    plain = train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
     assert ("mean_depth" in curve) == ("halting" in HALTING[loop])
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
+    stopped = train(plan, tmp_path / "stopped", stop=StopAfter(15))
+    assert stopped != curve == train(plan, tmp_path / "stopped")
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
+    count = len(captures.launched)
+    assert curve == train(plan, tmp_path / "unrecorded")
+    assert count == len(captures.launched)
+
+
+@pytest.mark.parametrize("loop", ["samples that halt", "ACT in chunks"])
+def test_the_graphs_of_a_halting_loop_are_launched_until_all_have_halted(
+    loop: str, tmp_path: Path, captures: Captures
+) -> None:
+    train(plan_recipe(with_loop(tmp_path, loop)), tmp_path / "graphs")
+    launched = sum(len(captures.recorded[number]) for number in captures.launched)
+    assert len(captures.launched) < len(captures.pieces) < launched - 2 * len(captures.launched)
 
 
 @pytest.mark.parametrize("name", one_in(3, sorted(ADAPTIVE)))
@@ -345,8 +374,10 @@ def test_a_run_resumes_with_or_without_graphs(
         assert curve == whole
 
 
+@pytest.mark.parametrize("model", ["small", "halting"])
+@pytest.mark.parametrize("in_pieces", [False, True])
 def test_no_part_of_the_autograd_graph_outlives_a_step(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, in_pieces: bool, program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The node that accumulates a weight's gradient belongs to the stream that created it. If such a node outlived an
     eager step, a capture would accumulate on a stream that is not captured."""
@@ -366,7 +397,9 @@ def test_no_part_of_the_autograd_graph_outlives_a_step(
         return result
 
     monkeypatch.setattr(EagerStep, "take", marked)
-    train(plan_recipe(program), tmp_path / "run", with_graphs=False)
+    program.write_text(program.read_text().replace("model small\n    train", f"model {model}\n    train"))
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
+    train(plan_recipe(program), tmp_path / "run", with_graphs=in_pieces)
     assert left
     assert not any(left)
 
@@ -443,7 +476,7 @@ def test_a_step_that_cannot_be_captured_is_taken_eagerly_as_are_all_others_with_
         assert float(norm) > 0
         return norm
 
-    def as_torch_does(step: Callable[[], LossAndNorm]) -> Callable[[], LossAndNorm]:
+    def as_torch_does(step: Callable[[Cut], LossAndNorm]) -> tuple[LossAndNorm, Launch]:
         try:
             return captures(step)
         except RuntimeError:
@@ -457,6 +490,24 @@ def test_a_step_that_cannot_be_captured_is_taken_eagerly_as_are_all_others_with_
     assert len(warned) == 1
     assert not captures.recorded
     assert curve == curve_of(plain("adamw"))
+
+
+def test_a_halting_loop_that_asks_the_host_runs_eagerly_in_all_steps(
+    tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advance = TokenHalt.advance
+
+    def asking(self: TokenHalt, halting: Any, *values: Any) -> Any:  # Any: as in the block
+        assert float(halting.spent.detach().min()) >= 0
+        return advance(self, halting, *values)
+
+    monkeypatch.setattr(TokenHalt, "advance", asking)
+    plan = plan_recipe(with_loop(tmp_path, "positions that halt"))
+    with pytest.warns(RunWarning, match="cannot be captured as a CUDA graph .* all steps run one operation at a time"):
+        curve = train(plan, tmp_path / "run")
+    assert not captures.recorded
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

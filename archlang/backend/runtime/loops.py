@@ -29,13 +29,10 @@ from archlang.backend.runtime.stacking import in_any_model, is_plain, needs_plai
 Body = Callable[..., tuple[Any, ...]]
 # The extra results of a body.
 Costs = tuple[Float[Tensor, " b"], ...]
-# The halting state of a loop's step, its states, its auxiliary losses and its emission. A name: torch cannot trace
-# `tuple[…] | None`.
-_Unpacked = tuple[HaltingState, list[Tensor], Costs | None, Tensor | None]
 PONDER, DEPTH = "ponder", "depth"
 """the names of extra results; those of auxiliary losses begin with `losses.`"""
-# The number of steps on a GPU between two checks of which samples have halted.
-_STEPS_BETWEEN_CHECKS = 4
+STEPS_BETWEEN_CHECKS = 4
+"""the number of steps on a GPU between two checks of which samples have halted"""
 
 
 def computed_again(function: Callable[..., Any], *arguments: Any) -> Any:  # Any: as in `Body`
@@ -282,19 +279,31 @@ class Compaction:
         return [torch.cat(columns).index_select(0, order) for columns in zip(*(part for _, part in parts), strict=True)]
 
 
-def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: a tensor, a mask, a number, chunks
+def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: as in `map_tensors`
     """Returns some rows of a value of a loop; a value without the batch axis is returned unchanged."""
+    # A field of a halting state without a row for each sample is a number of the loop.
+    return map_tensors(lambda tensor: tensor.index_select(0, rows) if tensor.shape[:1] == (batch,) else tensor, value)
+
+
+def map_tensors(change: Callable[[Tensor], Tensor], value: Any) -> Any:  # Any: a tensor, a mask, a number, chunks
+    """Returns a value of a loop with each of its tensors changed, in their order."""
     match value:
-        case Tensor() if value.dim() and len(value) == batch:
-            return value.index_select(0, rows)
+        case Tensor():
+            return change(value)
         case HaltingState():
-            # A field without a row for each sample is a number of the loop.
             return replace(
-                value, **{item.name: select_rows(getattr(value, item.name), rows, batch) for item in fields(value)}
+                value, **{item.name: map_tensors(change, getattr(value, item.name)) for item in fields(value)}
             )
         case tuple() | list():
-            return type(value)(select_rows(item, rows, batch) for item in value)
+            return type(value)(map_tensors(change, item) for item in value)
     return value
+
+
+# What the steps of a halting loop change: its halting state, its states, its emission, and the sums of its body's
+# extra results.
+Turn = tuple[HaltingState, list[Tensor], Tensor | None, Costs | None]
+# Takes some steps: from a turn, the captured values and the mask.
+Chunk = Callable[[Turn, tuple[Any, ...]], Turn]  # Any: as in `Body`
 
 
 @dataclass(eq=False, kw_only=True)
@@ -306,8 +315,9 @@ class HaltingLoop(Loop):
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
     after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
-    With `all_steps`, training computes the full batch in all steps, as the work of a CUDA graph is fixed. `watch` is
-    called with the halting state of the full batch after each step."""
+    With `all_steps`, training computes the full batch in all steps, as the work of a CUDA graph is fixed. With
+    `run_chunks`, that takes chunks of steps of the full batch until everything has halted. `watch` is called with the
+    halting state of the full batch after each step."""
 
     path: str
     limit: int
@@ -321,6 +331,7 @@ class HaltingLoop(Loop):
     step_results: StepResults | None = None
     compact: bool = False
     all_steps: bool = False
+    run_chunks: Callable[[Sequence[Chunk], Turn, tuple[Any, ...]], Turn] | None = None  # Any: as in `Chunk`
     watch: Callable[[HaltingState], None] | None = None
 
     def __post_init__(self) -> None:
@@ -334,13 +345,20 @@ class HaltingLoop(Loop):
         return block
 
     def __call__(self, *values: Any, mask: Bool[Tensor, "b n"] | None) -> tuple[Any, ...]:
-        owner, halted, block, count = self.owner, self.halted, self.block, self.states
+        halted, block, count = self.halted, self.block, self.states
         states, captured = list(values[:count]), values[count:]
         if is_exporting():
             return self._in_graph(states, captured, mask)
         halting = block.start(states[halted], mask)
         emitted: Tensor | None = None
         inner_costs: Costs | None = None
+        if self.run_chunks is not None and self.step_results is None and self.watch is None:
+            sizes = [
+                min(STEPS_BETWEEN_CHECKS, self.limit - first) for first in range(0, self.limit, STEPS_BETWEEN_CHECKS)
+            ]
+            chunks = [partial(self._take_steps, size) for size in sizes]
+            turn = self.run_chunks(chunks, (halting, states, emitted, inner_costs), (*captured, mask))
+            return tuple(self._results(*turn, mask))
         batch = len(states[halted])
         leaves = self.compact and self.watch is None and self.step_results is None
         compaction = Compaction() if leaves and batch > 1 and not self._is_masked() else None
@@ -348,12 +366,7 @@ class HaltingLoop(Loop):
         if self.step_results is not None:
             self.step_results.values.clear()
         for step in range(self.limit):
-            states[halted] = halting.state
-            mixture = (halting.mixture,) if self.mixture else ()
-            results = self.body(owner, *states, *mixture, *captured)
-            halting = block.advance(halting, results[halted], mask)
-            inner_costs = self._update(states, halting.accepted, results, inner_costs)
-            emitted = self._emission(halting.accepted, results, emitted)
+            halting, states, emitted, inner_costs = self._step((halting, states, emitted, inner_costs), captured, mask)
             if self.watch is not None:
                 self.watch(halting)
             if self.step_results is not None and emitted is not None:
@@ -379,6 +392,21 @@ class HaltingLoop(Loop):
             self.step_results.weights = step_weights.probabilities()
         loop_results = self._results(halting, states, emitted, inner_costs, mask)
         return tuple(loop_results if compaction is None else compaction.restore(loop_results))
+
+    def _take_steps(self, count: int, turn: Turn, fixed: tuple[Any, ...]) -> Turn:  # Any: as in `Chunk`
+        for _ in range(count):
+            turn = self._step(turn, fixed[:-1], fixed[-1])
+        return turn
+
+    def _step(self, turn: Turn, captured: tuple[Any, ...], mask: Bool[Tensor, "b n"] | None) -> Turn:
+        halting, before, emitted, inner_costs = turn
+        states = [*before]
+        states[self.halted] = halting.state
+        mixture = (halting.mixture,) if self.mixture else ()
+        results = self.body(self.owner, *states, *mixture, *captured)
+        halting = self.block.advance(halting, results[self.halted], mask)
+        inner_costs = self._update(states, halting.accepted, results, inner_costs)
+        return halting, states, self._emission(halting.accepted, results, emitted), inner_costs
 
     def _update(
         self, states: list[Tensor], accepted: Bool[Tensor, "b *n"], results: tuple[Any, ...], inner_costs: Costs | None
@@ -406,7 +434,7 @@ class HaltingLoop(Loop):
         self, states: Sequence[Tensor], captured: tuple[Any, ...], mask: Bool[Tensor, "b n"] | None
     ) -> tuple[Any, ...]:
         """The loop as one operation of torch, with the full batch in each step."""
-        owner, halted, block, count = self.owner, self.halted, self.block, self.states
+        halted, block, count = self.halted, self.block, self.states
         first = block.start(states[halted], mask)
         if mask is None and first.live.dim() > 1:
             mask = torch.ones_like(first.live)
@@ -416,23 +444,17 @@ class HaltingLoop(Loop):
         carried = [value if isinstance(value, Tensor) else torch.full((), value) for value in numbers]
         zeros = [first.ponder.new_zeros(first.ponder.shape) for _ in self.extras]
 
-        def unpacked(values: Sequence[Tensor]) -> _Unpacked:
+        def unpacked(values: Sequence[Tensor]) -> Turn:
             halting = replace(first, **dict(zip(names, values[1:], strict=False)))
             rest = list(values[1 + len(names) :])
             costs, emitted = rest[count : count + len(zeros)], rest[count + len(zeros) :]
-            return halting, rest[:count], tuple(costs) or None, emitted[0] if emitted else None
+            return halting, rest[:count], emitted[0] if emitted else None, tuple(costs) or None
 
         def continues(values: Sequence[Tensor]) -> Tensor:
             return (values[0] < self.limit) & values[1 + names.index("live")].any()
 
         def step(values: Sequence[Tensor]) -> Sequence[Tensor]:
-            halting, states, inner_costs, emitted = unpacked(values)
-            states[halted] = halting.state
-            mixture = (halting.mixture,) if self.mixture else ()
-            results = self.body(owner, *states, *mixture, *captured)
-            halting = block.advance(halting, results[halted], mask)
-            inner_costs = self._update(states, halting.accepted, results, inner_costs)
-            emitted = self._emission(halting.accepted, results, emitted)
+            halting, states, emitted, inner_costs = self._step(unpacked(values), captured, mask)
             changed = [getattr(halting, name) for name in names]
             return [values[0] + 1, *changed, *states, *(inner_costs or ()), *([] if emitted is None else [emitted])]
 
@@ -441,8 +463,7 @@ class HaltingLoop(Loop):
         if self.emits:
             # The first step determines the shape of the emission.
             initial = [value if isinstance(value, Tensor) else torch.full((), value) for value in step(initial)]
-        halting, states, inner_costs, emitted = unpacked(while_steps(continues, step, initial))
-        return tuple(self._results(halting, states, emitted, inner_costs, mask))
+        return tuple(self._results(*unpacked(while_steps(continues, step, initial)), mask))
 
     def _is_masked(self) -> bool:
         """Whether the loop computes all samples in all steps: torch.compile and vmap cannot trace a check of what has
@@ -454,7 +475,7 @@ class HaltingLoop(Loop):
         between change no result, because nothing that has halted changes."""
         if self._is_masked():
             return False
-        return not self.compact or device.type != "cuda" or step % _STEPS_BETWEEN_CHECKS == _STEPS_BETWEEN_CHECKS - 1
+        return not self.compact or device.type != "cuda" or step % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1
 
     def _results(
         self,
