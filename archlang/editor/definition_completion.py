@@ -18,7 +18,7 @@ from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Span
-from archlang.graph.facts import ACTS, POSITIONS, QUANTITIES, RECORDS
+from archlang.graph.facts import ACTS, POSITIONS, PROBLEMS, QUANTITIES, RECORDS
 from archlang.resolve.resolve import GRADIENT
 from archlang.resolve.values import KINDS
 from archlang.syntax.grammar import spellings
@@ -40,7 +40,7 @@ _NUMERIC = ("int", "float", None)
 # The kinds of statics that a static of a kind can be set to; all if the kind is unknown.
 _FITTING: Mapping[str | None, Collection[str | None]] = {**{kind: (kind, None) for kind in KINDS}, "float": _NUMERIC}
 # The clauses and lists whose parts a comma separates.
-_LISTS = ("CARRY", "READS", "RECORDS", "ACTS", "COSTS", "GIVES", "SIZES", "MAPS", "LSQB", "LPAR")
+_LISTS = ("CARRY", "READS", "RECORDS", "ACTS", "DEMANDS", "COSTS", "GIVES", "SIZES", "MAPS", "LSQB", "LPAR")
 
 
 def definition_completions(
@@ -305,6 +305,7 @@ _WORDS_AFTER = {
     "GIVES": tuple(f"{size} = " for size in TASK_SIZES),
     "RECORDS": RECORDS,
     "ACTS": ACTS,
+    "DEMANDS": PROBLEMS,
 }
 
 

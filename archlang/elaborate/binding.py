@@ -413,6 +413,15 @@ def sizes_of_task(task: Binding | None) -> dict[str, int]:
     return sizes
 
 
+def problems_of_task(task: Binding) -> frozenset[str]:
+    """What a task demands of a model at all lengths, of `archlang.graph.facts.PROBLEMS`."""
+    item = task.declaration.item
+    assert isinstance(item, tree.Extern)
+    return frozenset(
+        each.problem for each in item.demands if each.test is None or task.evaluator.truth(each.test) is True
+    )
+
+
 def _is_known(value: Value) -> bool:
     return not isinstance(value, Unknown) and (not isinstance(value, Dim) or value.constant is not None)
 

@@ -280,3 +280,7 @@ def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic
 
 def unknown_act(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
     return _unknown("E0508", span, "kind of act", name, possible)
+
+
+def unknown_problem(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
+    return _unknown("E0508", span, "problem", name, possible)

@@ -10,7 +10,7 @@ from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import parameter_kind
 from archlang.errors import Report, Source, Span
 from archlang.errors.log import DiagnosticLog
-from archlang.graph.facts import POSITIONS
+from archlang.graph.facts import POSITIONS, PROBLEMS
 from archlang.resolve import mistakes as name_mistakes
 from archlang.resolve import resolve
 from archlang.resolve.resolve import Declaration, ResolvedFile, is_shipped
@@ -88,10 +88,14 @@ def _check_extern(declaration: Declaration, item: tree.Extern, binding: Binding,
             report(mistakes.unknown_caveat(caveat.span, caveat.kind, CAVEATS[:3]))
         if item.pure and caveat.kind in ("random", "training"):
             report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
+    for demand in item.demands:
+        if demand.problem not in PROBLEMS:
+            report(mistakes.unknown_problem(demand.span, demand.problem, PROBLEMS))
     if any(parameter.type.name == "data" for parameter in item.signature.inputs):
         binding.family = ("seq", (Dim.of("n"),))
     # What a condition names must be there, and no length.
     conditions = [*item.signature.where, *(caveat.test for caveat in item.caveats if caveat.test is not None)]
+    conditions += [demand.test for demand in item.demands if demand.test is not None]
     for reads in item.reads:
         conditions += [node.test for node in tree.walk(reads.manner) if isinstance(node, tree.Conditional)]
     for condition in conditions:

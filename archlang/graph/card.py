@@ -4,7 +4,7 @@ and what the literature proves of such models."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cache, partial, reduce
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from archlang.graph.causality import horizon
 from archlang.graph.decoding import decoding_state
+from archlang.graph.facts import PROBLEMS
 from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
 from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, step_limit
@@ -58,6 +59,8 @@ class Theorem:
     sentence: str
     conditions: str
     source: str
+    fails: tuple[str, ...] = ()
+    """the problems that such a model cannot solve at all lengths, of `archlang.graph.facts.PROBLEMS`"""
 
 
 @dataclass(frozen=True)
@@ -139,30 +142,60 @@ def card(graph: Graph) -> Card:
     executed, flops, activations = (_polynomial(costs, stride, name) for name in ("executed", "flops", "activations"))
     steps, depth = (_polynomial(paths, stride, name) for name in ("steps", "depth"))
     logs = ["log n" if path.logs == 1 else f"{path.logs:g} log n"] * bool(path.logs)
-    state, causal = decoding_state(graph), decoding_state(_before_readout(graph))
-    turns = tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
-    acts = {act for node in graph.region.walk() for act in _acts(graph, node)}
-    positions = next((word for word in ("absolute", "relative") if (word, ()) in acts), "none")
-    is_read_once = sum(_is_open(value.type) for value in graph.region.inputs) == 1
-    holds = {
-        "finite": is_read_once and causal is not None and causal.constant is not None, "positions": positions != "none",
-        "turns": turns != (), "windows": any(word == "window" and numbers != (1,) for word, numbers in acts),
-        "resampled": _is_resampled(graph),
-    }  # fmt: skip
-    tags = _tags(moves, path) | {tag for tag, is_held in holds.items() if is_held}
-    flips = max((move.flips for move in moves), default=0)
-    facts = {
-        "state": causal, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
-        "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
-    }  # fmt: skip
-    rows = () if graph.has_own_python else [row for row in CLAIMS if _applies(row[0], tags)]
-    claims = tuple(Theorem(sentence.format(**facts), *others) for _, sentence, *others in rows)
+    state = decoding_state(graph)
     return Card(
         graph.name, first.unique, executed, flops, activations, flops.share() if state else None,
         str(state) if state else None, tuple(sorted({*first.uncounted, *first.unmeasured, *first.unknown})), steps,
-        " + ".join([*logs, str(depth)]), _reach(graph, path), positions, turns, moves,
-        _memory(moves, path), claims,
+        " + ".join([*logs, str(depth)]), _reach(graph, path), _positions(graph), _all_turns(graph), moves,
+        _memory(moves, path), _theorems(graph, moves, path),
     )  # fmt: skip
+
+
+def failures(graph: Graph, problems: Collection[str]) -> tuple[str, ...]:
+    """Returns those of some problems that a theorem says the model cannot solve at all lengths."""
+    if not problems:
+        return ()
+    graph = normalize(graph)
+    moves = tuple(transitions(graph))
+    theorems = _theorems(graph, moves, _Paths(graph, moves, 64).region(graph.region))
+    failed = {problem for theorem in theorems for problem in theorem.fails}
+    return tuple(problem for problem in PROBLEMS if problem in failed & set(problems))
+
+
+def _theorems(graph: Graph, moves: Sequence[Transition], path: _Path) -> tuple[Theorem, ...]:
+    """Returns the theorems about all models like a normalized graph."""
+    state, turns = decoding_state(_before_readout(graph)), _all_turns(graph)
+    is_read_once = sum(_is_open(value.type) for value in graph.region.inputs) == 1
+    holds = {
+        "finite": is_read_once and state is not None and state.constant is not None,
+        "positions": _positions(graph) != "none",
+        "turns": turns != (),
+        "windows": any(word == "window" and numbers != (1,) for word, numbers in _all_acts(graph)),
+        "resampled": _is_resampled(graph),
+    }
+    tags = _tags(moves, path) | {tag for tag, is_held in holds.items() if is_held}
+    flips = max((move.flips for move in moves), default=0)
+    facts = {
+        "state": state, "things": 1 + flips, "flips": "once" if flips == 1 else f"{flips} times",
+        "turns": " and ".join(turns), "parity": "may compute parity, but " * ("signed" in tags),
+    }  # fmt: skip
+    rows = () if graph.has_own_python else [row for row in CLAIMS if _applies(row[0], tags)]
+    return tuple(
+        Theorem(sentence.format(**facts), conditions, source, tuple(fails.split()))
+        for _, sentence, conditions, source, fails in rows
+    )
+
+
+def _all_turns(graph: Graph) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
+
+
+def _all_acts(graph: Graph) -> set[tuple[str, tuple[float, ...]]]:
+    return {act for node in graph.region.walk() for act in _acts(graph, node)}
+
+
+def _positions(graph: Graph) -> str:
+    return next((word for word in ("absolute", "relative") if (word, ()) in _all_acts(graph)), "none")
 
 
 def _is_resampled(graph: Graph) -> bool:
@@ -443,68 +476,82 @@ def _applies(need: str, tags: Iterable[str]) -> bool:
 
 
 _FIXED = "numbers of a fixed number of bits, all lengths"
-CLAIMS: tuple[tuple[str, str, str, str], ...] = (
+CLAIMS: tuple[tuple[str, str, str, str, str], ...] = (
     ("-recurrence",
      "computes functions in uniform TC⁰ only: no word problem of S₅, no formulas, nor other problems that are complete "
      "for NC¹, unless TC⁰ = NC¹",
      "depth and turns that do not grow with n, numbers of polynomially many bits; proved for softmax attention with "
      "pointwise layers",
-     "Merrill and Sabharwal 2023; Chiang 2025, arXiv 2409.13629"),
+     "Merrill and Sabharwal 2023; Chiang 2025, arXiv 2409.13629",
+     "nonsolvable"),
     ("-recurrence attention turns",
      "could recognize all regular languages and decide connectivity of graphs with turns in proportion to log n, but "
      "its turns ({turns}) do not depend on n",
      "universal transformers of the paper's form; what can be represented, not learned",
-     "Merrill and Sabharwal 2025, arXiv 2503.03961"),
+     "Merrill and Sabharwal 2025, arXiv 2503.03961",
+     ""),
     ("one-attention -recurrence -windows",
      "cannot compute parity at all lengths: it has one layer of attention",
      "softmax attention, whose size and precision do not grow with n",
-     "Kozachinskiy et al. 2026, arXiv 2602.05896"),
+     "Kozachinskiy et al. 2026, arXiv 2602.05896",
+     "parity"),
     ("only-softmax four-layers -recurrence",
      "can represent parity, as it has four layers, but weights that do are isolated points, so that training hardly "
      "finds them, less for longer inputs",
      "softmax attention, features enough; an obstacle to learning, not to representing",
-     "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963"),
+     "Kozachinskiy et al. 2026, arXiv 2602.05896; Hahn and Rofin 2024, arXiv 2402.09963",
+     ""),
     ("recurrence nonnegative -attention -positions",
      "cannot compute parity at all lengths: no transition has a negative eigenvalue",
      f"{_FIXED}, any number of layers",
-     "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537"),
-    ("recurrence diagonals -nonnegative -attention -positions",
+     "Sarrof et al. 2024, arXiv 2405.17394; Grazzi et al. 2025, arXiv 2411.12537",
+     "parity"),
+    ("recurrence diagonals -attention -positions",
      "{parity}cannot count modulo 3: transitions are diagonal and real",
      f"{_FIXED}, any number of layers",
-     "Grazzi et al. 2025, arXiv 2411.12537"),
+     "Grazzi et al. 2025, arXiv 2411.12537",
+     "counting"),
     ("one-recurrence real -diagonals -attention -positions",
      "cannot count modulo 3, nor multiply permutations of three things (S₃): it has one recurrence, and its "
      "transitions have real eigenvalues",
      f"{_FIXED}, one recurrence between pointwise layers",
-     "Grazzi et al. 2025, arXiv 2411.12537"),
+     "Grazzi et al. 2025, arXiv 2411.12537",
+     "counting permutations"),
     ("low-rank reflecting -resampled -non-linear -stack -unknown",
      "can multiply permutations of {things} things: a state may be reflected {flips} at each position",
      "rates that the tokens set from 0 to 2, keys of length 1 that they choose, decays that reach 1; what can be "
      "represented, not learned",
-     "Siems et al. 2025, arXiv 2502.10297"),
+     "Siems et al. 2025, arXiv 2502.10297",
+     ""),
     ("recurrence commuting",
      "computes functions in L-uniform TC⁰ only: no word problem of S₅, nor other problems that are complete for NC¹, "
      "unless TC⁰ = NC¹",
      "numbers of O(log n) bits, a fixed number of layers",
-     "Merrill, Petty and Sabharwal 2024, arXiv 2404.08819"),
+     "Merrill, Petty and Sabharwal 2024, arXiv 2404.08819",
+     "nonsolvable"),
     ("recurrence all-linear -commuting -attention",
      "computes functions in PNC¹ only (arithmetic circuits of logarithmic depth); some models with a diagonal plus low "
      "rank solve problems that are complete for it",
      "states that move linearly, a fixed number of layers with pointwise layers between them",
-     "Merrill et al. 2026, arXiv 2603.03612"),
+     "Merrill et al. 2026, arXiv 2603.03612",
+     ""),
     ("non-linear",
      "moves a state by what is not linear: some such models solve problems that are complete for L, and with "
      "polynomially many bits problems that are complete for P, for which no circuits of less depth are known",
      "a statement about the class of such models",
-     "Merrill et al. 2026, arXiv 2603.03612"),
+     "Merrill et al. 2026, arXiv 2603.03612",
+     ""),
     ("stack",
      "can recognize every context-free language, by all runs of a pushdown automaton",
      "as many states and symbols as the automaton has; what can be represented, not learned",
-     "DuSell and Chiang 2024, arXiv 2310.01749"),
+     "DuSell and Chiang 2024, arXiv 2310.01749",
+     ""),
     ("finite -positions",
      "recognizes regular languages only, so no brackets of unbounded depth, and copies no string of more bits than its "
      "state of {state} numbers holds",
      f"{_FIXED}, read once from left to right",
-     "Jelassi et al. 2024, arXiv 2402.01032, and as it is a finite automaton"),
+     "Jelassi et al. 2024, arXiv 2402.01032, and as it is a finite automaton",
+     "nonregular"),
 )  # fmt: skip
-"""What tags a claim needs, or lacks after `-`, what it says, under which conditions, and the source."""
+"""What tags a claim needs, or lacks after `-`, what it says, under which conditions, the source, and the problems that
+such a model cannot solve."""

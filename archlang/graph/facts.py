@@ -25,6 +25,9 @@ ACTS = (
 )  # fmt: skip
 """What `acts` may name: docs/card.md says what each means."""
 
+PROBLEMS = ("parity", "counting", "permutations", "nonsolvable", "nonregular")
+"""What a task may demand at all lengths, in the words of `demands`: docs/card.md says what each means."""
+
 
 @dataclass(frozen=True)
 class Costs:

@@ -67,7 +67,8 @@ class Plan:
     with the statics of `test …`; without any it is the same object as `graph`. `settings` has every static by its
     dotted path (`task.order`, `model.d`, `train.lr`), and `seed`; `vary` has the values of each varied path. `plugins`
     are the Python files that the user trusts. `used` are the files that the program uses, directly or not; empty in a
-    plan that comes from a run folder. `measures` are None where they are unknown before the run."""
+    plan that comes from a run folder. `measures` are None where they are unknown before the run. `problems` are those
+    that the task demands; empty in a plan that comes from a run folder."""
 
     recipe: str
     source: Source
@@ -84,6 +85,7 @@ class Plan:
     plugins: Plugins = NO_PLUGINS
     used: tuple[Source, ...] = ()
     measures: Measures | None = None
+    problems: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
 
-from archlang.elaborate.binding import Binding, sizes_of_task
+from archlang.elaborate.binding import Binding, problems_of_task, sizes_of_task
 from archlang.elaborate.static_arguments import plain
 from archlang.errors import Report, Span
 from archlang.errors.effort import Memo, TooMuchWork, is_check, spend, with_costs
@@ -155,7 +155,7 @@ class Planner:
         vary, claims = ({}, ()) if is_check() else (self._values_by_path, self._claims)
         return Plan(
             recipe.name, recipe.file.program.source, bound_task, sizes, model.name, graph, at_test, optimizer, seed,
-            by_path, vary, claims, self.plugins, recipe.file.sources[1:], measures,
+            by_path, vary, claims, self.plugins, recipe.file.sources[1:], measures, problems_of_task(task),
         )  # fmt: skip
 
     def _bind(self, word: str, settings: Mapping[str, Setting]) -> Binding | None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from archlang.errors.names import percent_of
 from archlang.errors.visible import json_text, visible
-from archlang.graph.card import COSTS
+from archlang.graph.card import COSTS, failures
 from archlang.plan.plan import TableColumn, TableRow
 from archlang.reports.claims import SOLVED, ClaimVerdict, PowerLaw, SeedStatistics, judge, paired_test
 from archlang.reports.run_results import TextTable
@@ -31,6 +31,8 @@ class ResultCell:
     measured: CellResult
     statistics: SeedStatistics | None
     verdict: ClaimVerdict | None
+    predicted: tuple[str, ...] = ()
+    """the problems of the task that models like the row's cannot solve at all lengths, by a theorem of the card"""
     most_seeds: int = 0
     """the largest number of seeds of a cell of the table"""
 
@@ -41,7 +43,9 @@ class ResultCell:
         verdict = None if claim is None else judge(claim, statistics)
         if verdict is ClaimVerdict.NOT_RUN and measured.has_no_group:
             verdict = ClaimVerdict.NO_GROUP
-        return ResultCell(measured, statistics, verdict)
+        plans, split = measured.cell.plans, measured.cell.column.metric.partition(".")[0]
+        predicted = failures(plans[0].graph, plans[0].problems) if plans and split == "test" else ()
+        return ResultCell(measured, statistics, verdict, predicted)
 
     @property
     def row(self) -> TableRow:
@@ -120,6 +124,14 @@ class ResultCell:
         return ("median " if claim.median else "") + self.format(claim.value) + deviation
 
     @property
+    def came_true(self) -> bool | None:
+        """Whether a predicted failure came true: fewer answers than `SOLVED` are right; None without a prediction or a
+        run."""
+        if not self.predicted or self.statistics is None or not self.is_fraction:
+            return None
+        return self.statistics.mean < SOLVED
+
+    @property
     def lines(self) -> list[str]:
         """The result, its details, and the claim with a verdict; of a row without a recipe, the claim alone."""
         if self.measured.cell.is_published_only:
@@ -127,6 +139,8 @@ class ResultCell:
         lines = [self.result, *filter(None, (self.choice, self.details))]
         if self.verdict is not None:
             lines.append(f"paper {self.claimed}: {self.verdict.value} {self.verdict.sign}".rstrip())
+        if self.predicted:
+            lines.append(f"card: fails {'' if self.came_true is None else '✓' if self.came_true else '✗'}".rstrip())
         return lines
 
 
@@ -231,12 +245,18 @@ class ResultTable:
                 "Mean ± standard deviation over seeds; then the median, the 95 % bootstrap interval of the mean, and "
                 f"how many seeds {f'reached {SOLVED:.0%}' if has_fractions else 'there are'}."
             )
+        lines += [self._predictions()] * any(cell.predicted for cell in self.cells)
         reasons = dict.fromkeys(reason for cell in self.cells for reason in cell.measured.damaged.values())
         lines += [f"Not counted: {reason}." for reason in reasons]
         lines += [comparison.sentence() for comparison in self.comparisons()]
         lines += filter(None, map(self._places, self.ranked))
         lines += [_sentence(law, what, self.fitted or "") for what, law in self.fits().items()]
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
+
+    def _predictions(self) -> str:
+        known = [cell.came_true for cell in self.cells if cell.came_true is not None]
+        outcome = f" Of {len(known)} with a result {sum(known)} came true (✓: below {SOLVED:.0%})." if known else ""
+        return f"`card: fails`: by a theorem, no model like this one solves the task at all lengths.{outcome}"
 
     def _places(self, row: TableRow) -> str:
         """The place of a row in each column by its mean, among the rows that have one; empty if it has none."""
@@ -307,7 +327,7 @@ _LATEX = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
         "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
-        "±": "$\\pm$", "−": "$-$", "|": "\\textbar{}", "<": "\\textless{}", ">": "\\textgreater{}",
+        "±": "$\\pm$", "†": "$\\dagger$", "−": "$-$", "|": "\\textbar{}", "<": "\\textless{}", ">": "\\textgreater{}",
     }
 )  # fmt: skip
 
@@ -345,7 +365,8 @@ def latex(table: ResultTable) -> str:
         for cell in table.row_cells(row):
             claim = f" \\; ({_latex_text(cell.claimed)})" if cell.claimed else ""
             result = _latex_text(cell.result)
-            cells.append((f"\\textbf{{{result}}}" if _is_best(table, cell) else result) + claim)
+            mark = "$^\\dagger$" * bool(cell.predicted)
+            cells.append((f"\\textbf{{{result}}}" if _is_best(table, cell) else result) + mark + claim)
         lines.append(" & ".join([_latex_text(heading(row)), *cells]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}"]) + "\n"
 
@@ -354,6 +375,8 @@ def _caption(table: ResultTable) -> str:
     seeds = max((cell.most_seeds for cell in table.cells), default=0)
     notes = [f"{table.name}: mean ± standard deviation over {seeds} seed{'s' * (seeds != 1)}; the best mean is bold."]
     notes += ["In brackets: published results."] * any(cell.claimed for cell in table.cells)
+    marked = any(cell.predicted for cell in table.cells)
+    notes += ["†: by a theorem no model like this one solves the task at all lengths."] * marked
     cells = [cell.measured for cell in table.cells]
     missing = {id(plan) for cell in cells for plan in cell.cell.plans if plan.seed in cell.missing}
     return " ".join([*notes, *[f"Missing runs: {len(missing)}."] * bool(missing), table.changed_note]).strip()
@@ -411,6 +434,8 @@ def _record(cell: ResultCell) -> dict[str, Any]:  # Any: JSON
         "claim_deviation": claim.deviation if claim else None,
         "from": claim.origin if claim else None,
         "verdict": cell.verdict.value if cell.verdict else None,
+        "predicted_failure": list(cell.predicted),
+        "came_true": cell.came_true,
     }
 
 

@@ -49,6 +49,7 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "map_name": (tree.MapName, "name _ input _"),
     "record": (tree.RecordClause, "kind _ input _ test"),
     "act": (tree.ActClause, "act _ test"),
+    "demand": (tree.Demand, "problem _ test"),
     "setting": (tree.Setting, "path _ value"),
     "variation": (tree.Variation, "path _ values"),
     "sought": (tree.Sought, "path _ values log"),
@@ -88,7 +89,10 @@ _Level = (
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
 _GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
-_CLAUSES = ("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records", "acts")
+_CLAUSES = (
+    *("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records", "acts"),
+    "demands",
+)
 _LARGEST = 2**63
 
 _PART_ON_NEW_LINE = re.compile(rf"[\r\n][ \t]*({'|'.join(LINE_WORDS)})\Z")

@@ -16,8 +16,8 @@ _FREE = ("NAME", "DOTTED", "NUMBER", "STRING")
 # What stands on a line of its own, and what may.
 _LINES = ("item", "statement", "part", "row", "column", "columns")
 _CLAUSES = (
-    "where", "block_clause", "gives", "causal", "includes", "PYTHON", "best_of", "published", "WHEN", "ELSE", "AND",
-    "OR", "AT", "FROM", "CLAIMS",
+    "where", "block_clause", "gives", "demands", "causal", "includes", "PYTHON", "best_of", "published", "WHEN", "ELSE",
+    "AND", "OR", "AT", "FROM", "CLAIMS",
 )  # fmt: skip
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 _SIGNS = {

@@ -17,7 +17,8 @@ STEP = 4
 _WORDS_BEFORE_VALUES = (*RESERVED, "by", "truncated", "into", "where", "at", "of", "claims", "median")
 _SIGNS = ("=", "<-", "->", "|>", "==", "!=", "<", "<=", ">", ">=", "..", "±", "+-", *"+-*/%,([{:")
 _WORDS_BEFORE_NAMES = (
-    *("on", "reads", "sizes", "costs", "maps", "records", "acts", "gives", "with", "python", "table", "recipe"),
+    *("on", "reads", "sizes", "costs", "maps", "records", "acts", "gives", "demands", "with", "python", "table"),
+    "recipe",
 )
 # A line that is too long ends before each of the first of these that it has outside of brackets, and after commas.
 _LEVELS = (

@@ -60,8 +60,12 @@ def signature_text(item: tree.Definition | tree.Extern) -> str:
         text += f"({', '.join(map(unparse, signature.inputs))}) -> {unparse(signature.result)}"
     clauses: list[tuple[str, Sequence[tree.Syntax]]] = [("where", signature.where)]
     if isinstance(item, tree.Extern):
-        clauses += [("reads", item.reads), ("gives", item.gives), *(("", (caveat,)) for caveat in item.caveats)]
-        clauses += [("pure", ())] * item.pure + [("causal", ())] * item.causal
+        clauses += [("reads", item.reads), ("gives", item.gives), ("demands", item.demands)]
+        clauses += (
+            [*(("", (caveat,)) for caveat in item.caveats)]
+            + [("pure", ())] * item.pure
+            + [("causal", ())] * item.causal
+        )
         clauses += [("sizes", item.sizes), ("costs", item.costs), ("maps", item.maps), ("records", item.records)]
         clauses += [*(("", (cut,)) for cut in item.cuts), ("acts", item.acts)]
         clauses += [("with", (name,)) for name in item.includes]

@@ -23,7 +23,7 @@ PART_WORDS = (*RECIPE_WORDS, *TABLE_WORDS)
 LINE_WORDS = (*PART_WORDS, "where")
 CLAUSE_WORDS = (
     *("where", "reads", "depends", "random", "stops", "sizes", "costs", "maps", "records", "cuts", "gives", "pure"),
-    *("acts", "causal", "with", "python"),
+    *("acts", "demands", "causal", "with", "python"),
 )
 STATEMENT_WORDS = ("let", "loss", "return", "emit", "if", "repeat", "stack")
 # Words that cannot be names.

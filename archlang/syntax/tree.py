@@ -223,6 +223,13 @@ class ActClause(Syntax):
     test: Expression | None = None
 
 
+class Demand(Syntax):
+    """`parity when group == s3`, a part of `demands`."""
+
+    problem: str
+    test: Expression | None
+
+
 class Signature(Syntax):
     statics: tuple[StaticParameter, ...] = ()
     inputs: tuple[InputParameter, ...] = ()
@@ -413,8 +420,8 @@ class Extern(Item):
     `extern settings …`, whose statics and conditions an optimizer includes by `with`.
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records`, `cuts` and `acts` belong to blocks, `pure` too (no weights,
-    no randomness); `gives` (`vocab = 21, classes = 8`) and `causal` (its models must not see the future) belong to
-    tasks; `includes` (the names behind `with`) to optimizers. `python` is
+    no randomness); `gives` (`vocab = 21, classes = 8`), `demands` (what its models must compute) and `causal` (they
+    must not see the future) belong to tasks; `includes` (the names behind `with`) to optimizers. `python` is
     "module:Class"; settings have none."""
 
     word: str
@@ -432,6 +439,7 @@ class Extern(Item):
     cuts: tuple[Cut, ...] = ()
     acts: tuple[ActClause, ...] = ()
     gives: tuple[StaticArgument, ...] = ()
+    demands: tuple[Demand, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
     python: str = ""

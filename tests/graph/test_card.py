@@ -18,7 +18,8 @@ from torch import Tensor
 import archlang
 from archlang.compile import compile_named, load_named
 from archlang.errors import Source
-from archlang.graph.card import Card, card
+from archlang.graph.card import Card, card, failures
+from archlang.graph.facts import PROBLEMS
 from archlang.graph.summary import summarize
 from archlang.graph.transitions import Transition
 from tests.closeness import close
@@ -62,6 +63,29 @@ def of_mixer(mixer: str, count: int = 1) -> Card:
     return card(compile_named(Source("m.arch", text), "m", None, {"vocab": "6", "classes": "6"}))
 
 
+@pytest.mark.parametrize(
+    ("mixer", "expected"),
+    [
+        ("gated_linear_attention[heads = 4]", ("parity", "counting", "nonsolvable", "nonregular")),
+        ("signed_gates", ("counting", "nonsolvable", "nonregular")),
+        ("delta_net[heads = 4]", ("parity", "counting", "permutations", "nonregular")),
+        ("delta_net[heads = 4, range = 2.0]", ("counting", "permutations", "nonregular")),
+        ("delta_scan[heads = 4]", ("nonregular",)),
+        ("elman", ("nonregular",)),
+        ("attention[4, causal = true]", ("parity", "nonsolvable")),
+        ("stack_layer", ()),
+    ],
+)
+def test_theorems_say_what_a_model_cannot_solve(mixer: str, expected: tuple[str, ...]) -> None:
+    text = PAGES + MODEL.replace("MIXER", mixer).replace("COUNT", "1")
+    graph = compile_named(Source("m.arch", text), "m", None, {"vocab": "6", "classes": "6"})
+    assert failures(graph, PROBLEMS) == expected
+    assert failures(graph, ()) == ()
+    assert failures(graph, ("permutations", "nonregular")) == tuple(
+        each for each in expected if each in ("permutations", "nonregular")
+    )
+
+
 def of_program(file: Path, name: str | None = None, **sizes: int) -> Card:
     return card(compile_named(file, name, None, {size: str(number) for size, number in sizes.items()}))
 
@@ -92,15 +116,15 @@ def on_page(page: str, name: str, **sizes: int) -> Card:
         ("more_groups", 1, "low rank 1 [-1, 1]", "no S3, S2, PNC1, regular"),
         ("interleaved", 1, "low rank 1 [-1, 1]", "regular"),
         # Diagonals.
-        ("gated_linear_attention[heads = 4]", 1, "diagonal [0, 1]", "no parity, scans in TC0, regular"),
-        ("gated_linear_attention[heads = 4]", 3, "diagonal [0, 1]", "no parity, scans in TC0, regular"),
-        ("state_space[heads = 4]", 1, "diagonal [0, 1]", "no parity, scans in TC0, regular"),
+        ("gated_linear_attention[heads = 4]", 1, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular"),
+        ("gated_linear_attention[heads = 4]", 3, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular"),
+        ("state_space[heads = 4]", 1, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular"),
         ("multi_scale_retention[heads = 4]", 1, "diagonal [0, 1]", "scans in TC0"),
-        ("min_gru", 1, "diagonal [0, 1]", "no parity, scans in TC0, regular"),
+        ("min_gru", 1, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular"),
         ("signed_gates", 1, "diagonal [-1, 1]", "no mod 3, scans in TC0, regular"),
         ("signed_gates", 2, "diagonal [-1, 1]", "no mod 3, scans in TC0, regular"),
         ("two_layers", 1, "diagonal [0, 1]; diagonal [-1, 1]", "no mod 3, scans in TC0, regular"),
-        ("constant_diagonal", 1, "diagonal [0, 1]", "no parity, scans in TC0, regular"),
+        ("constant_diagonal", 1, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular"),
         # Matrices, and what is not linear.
         ("constant_matrix", 1, "matrix", "scans in TC0, regular"),
         ("free_matrix", 1, "matrix", "PNC1, regular"),
@@ -134,7 +158,7 @@ def test_the_transitions_of_a_mixer_decide_what_is_proved_of_it(
 @pytest.mark.parametrize(
     ("page", "name", "sizes", "expected", "claims"),
     [
-        ("architectures.md", "mamba2_mixer", {"d": 16}, "diagonal [0, 1]", "no parity, scans in TC0"),
+        ("architectures.md", "mamba2_mixer", {"d": 16}, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0"),
         ("architectures.md", "gated_delta_net", {"d": 16}, "low rank 1 [0, 1]", "no parity, no S3, PNC1"),
         ("architectures.md", "path_attention", {"d": 16}, "matrix; grows", ""),
         ("architectures.md", "gpt2", {"vocab": 9}, "", "TC0"),

@@ -1,8 +1,11 @@
 """What the class of a task refuses, `check` refuses."""
 
+from pathlib import Path
+
 import pytest
 
 from archlang.plan.check import check_text
+from archlang.plan.from_file import plan_recipe
 from archlang.resolve import library
 
 VALUES = {
@@ -97,3 +100,35 @@ def test_a_metric_of_the_users_own_has_a_name_of_its_own(metrics: str, twice: li
     assert [(diagnostic.code, diagnostic.message) for diagnostic in diagnostics] == [
         ("E0626", f"two metrics of a run have the name `{name}`") for name in twice
     ]
+
+
+@pytest.mark.parametrize(
+    ("task", "problems"),
+    [
+        ("word_problem[group = z5]", {"counting"}),
+        ("word_problem[group = z60]", {"parity", "counting"}),
+        ("word_problem[group = s3]", {"parity", "counting", "permutations"}),
+        ("word_problem[group = a5]", {"parity", "counting", "permutations", "nonsolvable"}),
+        ("automaton", set()),
+    ],
+)
+def test_what_a_task_demands_follows_from_its_statics(tmp_path: Path, task: str, problems: set[str]) -> None:
+    model = "model m(x: tokens[n]) -> logits[n, classes] { return linear[classes](embed[4](x)) }\n"
+    (tmp_path / "m.arch").write_text(f"{model}recipe r {{ task {task} model m train adamw[steps = 1] }}")
+    assert plan_recipe(tmp_path / "m.arch").problems == problems
+
+
+@pytest.mark.parametrize(
+    ("clause", "code", "message"),
+    [
+        ("demands evenness", "E0508", "unknown problem `evenness`"),
+        ("demands parity when width > 2", "E0313", "`width`"),
+        ("demands parity when size", "E0303", "a condition takes `true` or `false`"),
+    ],
+)
+def test_a_problem_that_cannot_be_is_reported(clause: str, code: str, message: str) -> None:
+    gives = "gives vocab = 2, classes = 2"
+    text = f'extern task own[size: int = 2](x: tokens[n]) -> logits[classes] {gives} {clause} python "own:Own"\n'
+    (mistake,) = check_text(text)
+    assert mistake.code == code, mistake.message
+    assert message in mistake.message

@@ -103,11 +103,40 @@ def test_latex_is_a_table_with_a_caption_and_the_best_mean_of_each_column_in_bol
 
 def test_the_caption_of_latex_counts_the_missing_runs_once(table: ResultTable) -> None:
     assert "Missing runs" not in latex(table)
-    plans = tuple(cast(Plan, SimpleNamespace(seed=seed)) for seed in (1, 2, 3))
+    plans = tuple(cast(Plan, SimpleNamespace(seed=seed, graph=None, problems=())) for seed in (1, 2, 3))
     cells = [CellResult(TableCell(ROWS[0], column, plans, None), {1: 0.5}, (2, 3)) for column in COLUMNS]
     text = latex(ResultTable.of("t", ROWS[:1], COLUMNS, cells))
     assert "Missing runs: 2." in text
     assert "textbf" not in text, "there is nothing better than a single row"
+
+
+def test_a_failure_that_the_card_predicts_is_marked_and_compared_with_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("archlang.reports.result_table.failures", lambda graph, problems: tuple(problems))
+    plans = [cast(Plan, SimpleNamespace(seed=1, recipe="r", graph=None, problems=each)) for each in (("parity",), ())]
+    column = TableColumn("Parity", "test.accuracy")
+    cells = [
+        CellResult(TableCell(ROWS[0], column, plans[:1], None), {1: 0.5}, ()),
+        CellResult(TableCell(ROWS[1], column, plans[:1], None), {1: 1.0}, ()),
+        CellResult(TableCell(ROWS[2], column, plans[1:], None), {1: 0.5}, ()),
+        CellResult(TableCell(ROWS[0], column, plans[:1], None), {}, (1,)),
+    ]
+    rows = (*ROWS[:3], replace(ROWS[0], title="waits"))
+    table = ResultTable.of(
+        "t", rows, (column,), [*cells[:3], replace(cells[3], cell=replace(cells[3].cell, row=rows[3]))]
+    )
+    assert [cell.lines[-1] for cell in table.cells] == [
+        "card: fails ✓",
+        "card: fails ✗",
+        "50.0 (1 seed)",
+        "card: fails",
+    ]
+    assert "Of 2 with a result 1 came true (✓: below 99%)." in table.sentences()[0]
+    assert latex(table).count("$^\\dagger$") == 3
+    records = json.loads(json_table(table))["cells"]
+    assert [each["predicted_failure"] for each in records] == [["parity"], ["parity"], [], ["parity"]]
+    assert [each["came_true"] for each in records] == [True, False, None, None]
 
 
 def test_latex_has_a_line_for_each_row(table: ResultTable) -> None:
