@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_435, 4_200, 235),
-    "elaborate resolve types plan": (10_896, 9_800, 1_096),
+    "syntax": (4_454, 4_200, 254),
+    "elaborate resolve types plan": (10_915, 9_800, 1_115),
     "train api": (10_318, 7_900, 2_418),
     "tasks data": (10_338, 8_600, 1_738),
     "export": (2_006, 2_400, 0),
-    "editor play": (4_640, 4_400, 241),
-    "reports": (3_827, 3_700, 127),
+    "editor play": (4_641, 4_400, 241),
+    "reports": (3_852, 3_700, 152),
     "cli": (3_860, 3_500, 360),
-    "": (22_567, 16_500, 6_067),
+    "": (22_617, 16_500, 6_117),
 }
-TOTAL = 72_887  # the aim is 61,000, and the room of the parts
-TESTS = 64_694  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 73_001  # the aim is 61,000, and the room of the parts
+TESTS = 64_782  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
