@@ -114,7 +114,9 @@ def test_a_failure_that_the_card_predicts_is_marked_and_compared_with_the_result
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("archlang.reports.result_table.failures", lambda graph, problems: tuple(problems))
-    plans = [cast(Plan, SimpleNamespace(seed=1, recipe="r", graph=None, problems=each)) for each in (("parity",), ())]
+    plans = tuple(
+        cast(Plan, SimpleNamespace(seed=1, recipe="r", graph=None, problems=each)) for each in (("parity",), ())
+    )
     column = TableColumn("Parity", "test.accuracy")
     cells = [
         CellResult(TableCell(ROWS[0], column, plans[:1], None), {1: 0.5}, ()),
