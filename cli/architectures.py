@@ -120,6 +120,12 @@ def viz(
     sets: arguments.Sets = None,
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
+    compact: Annotated[
+        bool, flag("--compact", "Names alone, as a figure of one column needs: no types, statics and costs.")
+    ] = False,
+    fold: Annotated[
+        list[str] | None, typer.Option(help="A block or loop to draw without its content; may be repeated.")
+    ] = None,
 ) -> None:
     """Draw an architecture: blocks show their content, a loop is one box, a badge marks shared weights.
 
@@ -128,6 +134,7 @@ def viz(
     Example: archlang viz recipes/gutlb.arch -o gutlb.html
     """
     from archlang.compile import compile_named
+    from archlang.errors.names import listed, suggest
     from archlang.graph.card import card
     from archlang.plugins import Plugins
     from archlang.reports.pictures.formats import FORMATS, print_tree, write_picture
@@ -137,6 +144,12 @@ def viz(
     Plugins.read(plugin or ())  # no Python is needed to draw
     graph = compile_named(text_or_path(file), model, recipe, parse_sets(sets), allow or ())
     picture = draw(graph)
+    titles = {box.title for box in picture.walk() if box.boxes and box is not picture}
+    if unknown := [title for title in fold or () if title not in titles]:
+        others = f"what can fold is {listed(titles)}" if titles else "no box of it has content"
+        console.fail(f"the picture has no box `{unknown[0]}` with content", suggest(unknown[0], titles, others), code=2)
+    picture = picture.folded(fold or ())
+    picture = picture.compact() if compact else picture
     if out is None:
         console.out.write(print_tree(picture))
         return

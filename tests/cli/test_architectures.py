@@ -138,7 +138,7 @@ def test_a_card_says_what_is_proved_with_conditions_and_source() -> None:
     card, facts = run("card", str(RECIPES / "s3.arch")), json.loads(run("card", str(RECIPES / "s3.arch"), "--json"))
     assert "memory moves by a diagonal plus rank 2, with eigenvalues in [-1, 1]" in card
     for claim in facts["claims"]:
-        sentence, conditions, source = claim.values()
+        sentence, conditions, source, _ = claim.values()
         assert f"layer {sentence}.\n    if: {conditions}\n    by: {source}\n" in card
     assert facts["flops"] == {"coefficients": [0.0, 21376.0], "is_exact": True, "text": "21,376 n"}
     assert facts["transitions"][0]["rank"] == 2
@@ -199,6 +199,7 @@ def test_a_block_is_drawn_by_its_name_and_called_a_block(programs: None) -> None
         ("show nothing.arch", 1, "no such file"),
         ("show .", 1, "it is a folder"),
         ("viz model.arch -o model.gif", 2, ".svg"),
+        ("viz model.arch --fold x", 2, "the picture has no box `x` with content"),
         ("diff model.arch model.arch -o model.gif", 2, ".svg"),
         ("report model.arch -o model.gif", 2, ".html"),
         ("viz blocks.arch", 1, "this file has no model"),

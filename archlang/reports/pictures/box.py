@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from archlang.errors.visible import visible
@@ -61,6 +61,39 @@ class Box:
             return replace(self, notes=notes, boxes=(), edges=())
         return replace(self, boxes=tuple(box.without_repeats() for box in self.boxes))
 
+    def compact(self) -> Box:
+        """Returns the box for one column of a paper: names without types, statics and costs. An operation that is the
+        only one to read another, and reads nothing else, shares its box, if the names fit."""
+        edges, boxes = list(self.edges), {box.id: box.compact() for box in self.boxes}
+        for box in tuple(boxes.values()):
+            box = boxes[box.id]
+            readers = [edge for edge in edges if edge.source == box.id]
+            after = boxes[readers[0].target] if len(readers) == 1 else box
+            title = f"{box.title}, {after.title}"
+            is_chain = box.is_step and after.is_step and sum(edge.target == after.id for edge in edges) == 1
+            if after is not box and is_chain and len(title) <= _LONGEST_CHAIN:
+                boxes[after.id] = replace(after, title=title)
+                edges = [replace(edge, target=after.id) if edge.target == box.id else edge for edge in edges]
+                edges.remove(readers[0])
+                del boxes[box.id]
+        title = self.title.partition(":")[0] if self.kind in _INPUTS else self.title
+        notes = tuple(note for note in self.notes if note.startswith("halting"))
+        return replace(self, title=title, output="", notes=notes, boxes=tuple(boxes.values()), edges=tuple(edges))
+
+    def folded(self, titles: Collection[str]) -> Box:
+        """Returns the box without the content of the boxes with these titles."""
+        if self.title in titles:
+            return replace(self, boxes=(), edges=(), repeats=False)
+        return replace(self, boxes=tuple(box.folded(titles) for box in self.boxes))
+
+    @property
+    def is_step(self) -> bool:
+        """Whether the box is an operation without boxes in it."""
+        return not self.boxes and self.kind not in (*_INPUTS, "result")
+
+
+_LONGEST_CHAIN = 28  # characters
+_INPUTS = ("input", "state", "memory", "chunk", "position", "before", "captured", "mean", "value")
 
 # In pixels.
 CHARACTER_WIDTH = 7.3  # of a monospaced font of 12 px

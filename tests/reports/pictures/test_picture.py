@@ -119,3 +119,23 @@ def test_the_legend_explains_only_what_occurs(picture: Box) -> None:
     legend = legend_of(place_boxes(picture))
     assert [sample.classes for sample in legend.samples] == ["loop", "state", "back"]
     assert all(sample.x + len(sample.text) <= legend.width for sample in legend.samples)
+
+
+def test_a_compact_picture_has_names_alone_and_joins_operations_in_a_row(picture: Box) -> None:
+    drawn = picture.compact()
+    assert [box.title for box in drawn.boxes] == ["x", "embed", "layer", "layer", "layer", "repeat × 2", "linear"]
+    layer = drawn.boxes[2]
+    assert [box.title for box in layer.boxes] == ["h", "attention, feedforward", "result"]
+    assert [(edge.source, edge.target) for edge in layer.edges] == [
+        (layer.boxes[0].id, layer.boxes[1].id),
+        (layer.boxes[1].id, layer.boxes[2].id),
+    ]
+    assert not any(box.notes or box.output for box in drawn.walk())
+    assert place_boxes(drawn).height < place_boxes(picture).height / 1.5
+
+
+def test_a_folded_box_has_no_content(picture: Box) -> None:
+    drawn = picture.folded(["layer"])
+    assert all(not box.boxes for box in boxes(drawn, "layer"))
+    assert boxes(drawn, "repeat × 2")[0].boxes
+    assert "contains what" not in print_svg(drawn)
