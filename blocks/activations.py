@@ -27,6 +27,9 @@ class Relu(Elementwise):
     def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
         return F.relu(x)
 
+    def derivative(self, y: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return (y > 0).to(y.dtype)
+
 
 class Gelu(Elementwise):
     """x Φ(x), where Φ is the cumulative distribution function of N(0, 1), or its approximation by tanh. Hendrycks,
@@ -53,6 +56,9 @@ class Tanh(Elementwise):
     def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
         return tanh(x, reuse)
 
+    def derivative(self, y: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return 1 - y * y
+
 
 class Sigmoid(Elementwise):
     """1 / (1 + exp(-x))"""
@@ -61,6 +67,9 @@ class Sigmoid(Elementwise):
 
     def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
         return sigmoid(x, reuse)
+
+    def derivative(self, y: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return y - y * y
 
 
 class Softplus(Elementwise):
@@ -79,6 +88,9 @@ class Exp(Elementwise):
 
     def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
         return exp(x, reuse)
+
+    def derivative(self, y: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:
+        return y
 
 
 class Abs(Elementwise):

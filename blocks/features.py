@@ -221,6 +221,8 @@ class LengthFeatures(GroupReduction):
 class Concat(nn.Module):
     """y_i = [x1_i; x2_i; …]"""
 
+    acts_as = "joined"
+
     def forward(self, *xs: Float[Tensor, "*b _d"]) -> Float[Tensor, "*b sum"]:
         return torch.cat(xs, dim=-1)
 

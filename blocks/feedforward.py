@@ -21,6 +21,8 @@ class Linear(nn.Linear):
     W and b are initialised as in torch, U(±1/sqrt(d)); with `init = xavier`, W is uniform within sqrt(6 / (d + out)).
     With `normal` W is from N(0, std²), with `orthogonal` orthonormal, with `zeros` 0, and b is 0."""
 
+    acts_as = "affine"
+
     def __init__(self, *, out: int, bias: bool, init: str, std: float, d: int) -> None:
         super().__init__(d, out, bias=bias)
         draw: dict[str, Callable[[Tensor], Tensor]] = {

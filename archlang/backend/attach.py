@@ -66,14 +66,16 @@ def _runtime(owner: nn.Module, loop: LoweredLoop, graph: Graph) -> loops.Loop:
         case operations.Gradient():
             return GradientLoop(**common)
         case operations.Scan(carried=carried, emits=emits, truncated=truncated, before=before):
-            scan = PositionScan if takes_positions(node) else ChunkScan
             growing = [
                 GrowingState(index, growth.each.constant or 0, growth.per_position)
                 for index, growth in growths(node).items()
             ]
             common |= {"carried": carried, "emits": emits, "truncated": truncated, "before": before}
             parallel = None if loop.parallel is None else loop.parallel.function
-            return scan(**common, growing=tuple(growing), parallel=parallel)
+            common |= {"growing": tuple(growing), "parallel": parallel}
+            if not takes_positions(node):
+                return ChunkScan(**common)
+            return PositionScan(**common, gradient=loop.gradient)
     assert isinstance(node.operation, operations.Halting)
     instance = graph.instances[node.operation.instance]
     path = relative_path(instance.path, loop.scope)

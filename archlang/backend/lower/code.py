@@ -16,6 +16,7 @@ from archlang.backend.lower.row_blocks import fuse_rows
 from archlang.backend.lower.slices import cut_once
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.row_blocks import RowBlocks
+from archlang.backend.runtime.scan_gradients import ScanGradient
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import LOSSES, Halting
 from archlang.types import Type
@@ -80,6 +81,12 @@ class LoweredLoop:
     """the body for all positions at once, if the states of a scan are affine in themselves"""
     obstacle: str = ""
     """why a scan has no such body"""
+    gradient: ScanGradient | None = None
+    """the body of another scan with a backward pass of its own, if it has one"""
+    gradient_codes: tuple[Code, ...] = ()
+    """its functions"""
+    gradient_obstacle: str = ""
+    """why it has none"""
 
     @property
     def extras(self) -> tuple[str, ...]:
@@ -92,7 +99,7 @@ class LoweredLoop:
     def codes(self) -> tuple[Code, ...]:
         """Returns the body and its other forms."""
         halves = () if self.split is None else (self.split.head, self.split.rest)
-        return (self.body, *halves, *(() if self.parallel is None else (self.parallel,)))
+        return (self.body, *halves, *(() if self.parallel is None else (self.parallel,)), *self.gradient_codes)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv, opera
 def parallel_scan(scan: LoweredLoop, context: PassContext) -> None:
     """Gives a scan a body for all positions, if it has one, or the reason why it has none."""
     try:
-        _require_plain(scan)
+        require_plain(scan)
         try:
             graph, origins = _ScanBody(scan, context, True).write()
         except NotParallel as reason:
@@ -62,7 +62,8 @@ def _body_with_all_matrices(
         raise reason from None
 
 
-def _require_plain(scan: LoweredLoop) -> None:
+def require_plain(scan: LoweredLoop) -> None:
+    """Raises `NotParallel` for a scan that does more than to carry states from position to position."""
     operation = scan.node.operation
     assert isinstance(operation, Scan)
     kinds = [value.type.name for value in scan.node.regions[0].inputs]
@@ -84,12 +85,32 @@ def _states(scan: LoweredLoop) -> Sequence[Type]:
     return [value.type for value in scan.node.regions[0].inputs[layout.inner : layout.inner + layout.states]]
 
 
+def role(node: fx.Node, code: Code, context: PassContext) -> tuple[str, Instance | None]:
+    """Returns what a call is: `acts_as` of its block, "arithmetic", or ""."""
+    if node.op == "call_function" and node.target in _ARITHMETIC:
+        return "arithmetic", None
+    origin = code.nodes.get(node.name)
+    if node.op != "call_module" or origin is None or not isinstance(origin.operation, Call):
+        return "", None
+    instance = context.instances[origin.operation.instance]
+    masks = [value for value in node.kwargs.values() if value is not None]
+    return ("" if masks else getattr(context.classes.get(instance.path), "acts_as", "")), instance
+
+
+def quoted(node: Any, code: Code) -> str:  # Any: an argument in torch.fx
+    """Returns the text of the program that computes a value."""
+    origin = code.nodes.get(node.name) if isinstance(node, fx.Node) else None
+    if origin is None or origin.span is None:
+        return f"`{node}`"
+    return f"`{origin.span.text.split(chr(10), 1)[0]}`"
+
+
 class _ScanBody:
     """The body of a scan for all positions, while it is written. With `by_products`, matrices are not held for each."""
 
     def __init__(self, scan: LoweredLoop, context: PassContext, by_products: bool) -> None:
         self._code: Code = scan.body
-        self._instances, self._classes = context.instances, context.classes
+        self._context, self._instances = context, context.instances
         self._by_products = by_products
         self._loops = {loop.name: loop for loop in scan.body.loops}
         layout, self._kinds = loop_layout(scan.node), _states(scan)
@@ -195,10 +216,7 @@ class _ScanBody:
         return self._algebra.call(runtime.to_features, coefficient.value, self._part, width)
 
     def _quoted(self, node: Any) -> str:  # Any: an argument in torch.fx
-        origin = self._code.nodes.get(_as_vector(node).name) if isinstance(node, fx.Node) else None
-        if origin is None or origin.span is None:
-            return f"`{node}`"
-        return f"`{origin.span.text.split(chr(10), 1)[0]}`"
+        return quoted(_as_vector(node) if isinstance(node, fx.Node) else node, self._code)
 
     # Types
 
@@ -221,15 +239,7 @@ class _ScanBody:
         return lengths[0].constant or 0 if lengths else 1
 
     def _role(self, node: fx.Node) -> tuple[str, Instance | None]:
-        """Returns what a call is: `acts_as` of its block, "arithmetic", or ""."""
-        if node.op == "call_function" and node.target in _ARITHMETIC:
-            return "arithmetic", None
-        origin = self._code.nodes.get(node.name)
-        if node.op != "call_module" or origin is None or not isinstance(origin.operation, Call):
-            return "", None
-        instance = self._instances[origin.operation.instance]
-        masks = [value for value in node.kwargs.values() if value is not None]
-        return ("" if masks else getattr(self._classes.get(instance.path), "acts_as", "")), instance
+        return role(node, self._code, self._context)
 
     # States
 

@@ -15,6 +15,7 @@ from archlang.backend.lower.chunk_batching import split_scan
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
 from archlang.backend.lower.names import Names, attribute_name, relative_path
 from archlang.backend.lower.parallel_scans import parallel_scan
+from archlang.backend.lower.scan_gradients import differentiate_scan
 from archlang.backend.runtime.inputs import InputField
 from archlang.backend.runtime.loops import DEPTH, PONDER
 from archlang.backend.runtime.padded_division import divide_numbers, divide_where_real
@@ -35,6 +36,7 @@ _FUNCTIONS: Mapping[Arithmetic, Callable[..., Any]] = {  # Any: of tensors as of
     Arithmetic.NEGATE: operator.neg,
 }
 
+_PASSES_OF_SCANS = {"batch_chunks": split_scan, "parallel_scans": parallel_scan, "scan_gradients": differentiate_scan}
 # The names in generated code of functions that torch.fx does not write as operators.
 _CALLED: Sequence[Callable[..., Any]] = (
     *_FUNCTIONS.values(), divide_numbers, divide_where_real, derived_mask, mask_of_chunks,
@@ -380,7 +382,12 @@ class _RegionWriter:
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan):
-            for name_of_pass, transform in (("batch_chunks", split_scan), ("parallel_scans", parallel_scan)):
+            transforms = {
+                "batch_chunks": split_scan,
+                "parallel_scans": parallel_scan,
+                "scan_gradients": differentiate_scan,
+            }
+            for name_of_pass, transform in transforms.items():
                 if name_of_pass not in self._context.without:
                     transform(loop, self._context)
         self._loops.append(loop)

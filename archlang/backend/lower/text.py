@@ -33,6 +33,11 @@ def _bodies(code: Code) -> Iterator[str]:
             yield f"{title}\n{_function(loop.parallel)}"
         elif loop.obstacle:
             yield f"# `self.{loop.name}` runs step by step: {visible(loop.obstacle)}"
+        if loop.gradient is not None:
+            functions = "\n\n".join(map(_function, loop.gradient_codes))
+            yield f"# `self.{loop.name}` with its backward pass: {_describe(loop.node)}\n{functions}"
+        elif loop.gradient_obstacle not in ("", loop.obstacle):
+            yield f"# `self.{loop.name}` has no backward pass of its own: {visible(loop.gradient_obstacle)}"
         if loop.split is None:
             yield f"# the body of `self.{loop.name}`: {_describe(loop.node)}\n{_function(loop.body)}"
         else:

@@ -152,7 +152,7 @@ def _wrap_loops(owner: nn.Module, code: Code, record: Recording, types: Mapping[
         if isinstance(runtime, ExpertLoop | GradientLoop):
             continue  # a body runs on the chosen positions of all samples, or again for its gradient
         undo.callback(_restore, owner, loop.name, runtime, dict(vars(runtime)))
-        runtime.split = runtime.parallel = None  # these run outside of turns
+        runtime.split = runtime.parallel = runtime.gradient = None  # these run outside of turns
         owner.__dict__[loop.name] = _RecordedLoop(loop, runtime, record, runtime.body, types)
         for runner in runtime.steps() if isinstance(runtime, StackLoop) else [owner]:
             _wrap_loops(runner, loop.body, record, types, undo)

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.loops import Body, Costs, Loop, SplitBody, broadcast_mask, total_of
 from archlang.backend.runtime.parallel_scans import Positions
+from archlang.backend.runtime.scan_gradients import ScanGradient
 from archlang.backend.runtime.stacking import is_plain
 
 # The most positions for which a head runs at once, unless a single chunk has more: this bounds the memory.
@@ -243,7 +244,10 @@ class ChunkScan(ScanLoop):
 
 @dataclass(eq=False, kw_only=True)
 class PositionScan(ScanLoop):
-    """Runs over the positions of a sequence in order; its body takes a vector, and emits one."""
+    """Runs over the positions of a sequence in order; its body takes a vector, and emits one. `gradient` is the body
+    with a backward pass of its own, if there is one."""
+
+    gradient: ScanGradient | None = None
 
     def __call__(
         self,
@@ -267,6 +271,10 @@ class PositionScan(ScanLoop):
             sequence, mask = sequence.new_zeros(batch, 1, width), sequence.new_zeros(batch, 1, dtype=torch.bool)
         if self.parallel is not None and length > 1 and is_plain():
             return self._many_positions_at_once(self.parallel, sequence, values, mask)
+        if self.gradient is not None and is_plain() and self.gradient.fits(self.owner, sequence):
+            states, _, captured = self._arguments(values)
+            last, outputs = self.gradient(self.owner, sequence, states, captured, mask)
+            return self._outputs([*last, *outputs], ())
         known = sequence if earlier is None else torch.cat((earlier, sequence), 1)
         windows = self._before(known, mask, range(known.shape[1])[-sequence.shape[1] :])
         parts = [(position, *window) for position, window in zip(sequence.unbind(1), windows, strict=True)]

@@ -177,7 +177,7 @@ class Forward:
         self._taken = {*RESERVED, *HELPERS, differentiated.__name__}
         self.helpers: dict[QualifiedName, None] = {}
         self.bodies: list[ast.FunctionDef] = []
-        program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "slices"})
+        program = lower(graph, {"batch_chunks", "parallel_scans", "rows", "scan_gradients", "slices"})
         self._body_names = {id(loop): _unused_name(loop.name, self._taken) for loop in _loops(program.code)}
         self.function = self._function(program)
 
