@@ -43,12 +43,12 @@ def differentiate_scan(scan: LoweredLoop, context: PassContext) -> None:
         return
     try:
         require_plain(scan)
-        scan.gradient, scan.gradient_codes = _Writer(scan, context).write()
+        scan.gradient, scan.gradient_codes = _ScanDerivation(scan, context).write()
     except NotParallel as reason:
         scan.gradient_obstacle = str(reason)
 
 
-class _Function:
+class _WrittenFunction:
     """A function while it is written. `taken` has the source of each argument that is added when it is first read."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class _Function:
 
 
 @dataclass(frozen=True, eq=False)
-class _Linear:
+class _StateMap:
     """A linear map of values that depend on a state, with its weight, transposed, and what is added to the product: its
     bias, or its map of the values that depend on no state, or None."""
 
@@ -91,7 +91,7 @@ def _arguments(node: fx.Node) -> list[Any]:  # Any: as torch.fx has them
     return [*node.args]
 
 
-class _Writer:
+class _ScanDerivation:
     def __init__(self, scan: LoweredLoop, context: PassContext) -> None:
         self._name, self._code, self._context = scan.name, scan.body, context
         if not loop_layout(scan.node).states:
@@ -110,8 +110,8 @@ class _Writer:
                 self._inner.add(node)
         for node in (arguments[0], *self._states):
             self._width(node)
-        self._shared, self._head, self._step = _Function(), _Function(), _Function()
-        self._factors, self._adjoint, self._gradients = _Function(), _Function(), _Function()
+        self._shared, self._head, self._step = _WrittenFunction(), _WrittenFunction(), _WrittenFunction()
+        self._factors, self._adjoint, self._gradients = _WrittenFunction(), _WrittenFunction(), _WrittenFunction()
         self._part = arguments[0]
         # What steps take: results of `head` for each position, and of `shared`, which are the same at all.
         self._free: list[fx.Node] = []
@@ -119,7 +119,7 @@ class _Writer:
         self._in_head = {self._part: self._head.argument(self._part.name)}
         self._in_step: dict[fx.Node, fx.Node] = {}  # the values of steps, by those of the body or of `head`
         self._leaves: dict[fx.Node, fx.Node] = {}  # these results, by the values of the body
-        self._maps: dict[fx.Node, _Linear] = {}
+        self._maps: dict[fx.Node, _StateMap] = {}
         self._modules: dict[str, type[nn.Module]] = {}
         self._starts: dict[fx.Node, Any] = {}  # Any: a static, which is a number, of a block that takes a part
         self._terms: dict[fx.Node, _Terms] = {}  # the gradients of values of the body, and of results of `head`
@@ -203,7 +203,7 @@ class _Writer:
             self._in_head[node] = head.graph.node_copy(node, self._in_head.__getitem__)
         return self._in_head[node]
 
-    def _linear(self, node: fx.Node, roles: Mapping[fx.Node, str]) -> _Linear:
+    def _linear(self, node: fx.Node, roles: Mapping[fx.Node, str]) -> _StateMap:
         (source,), head, shared = _arguments(node), self._head, self._shared
         parts = _arguments(source) if roles.get(source) == "joined" else [source]
         columns = [shared.attribute(node.target, "weight")]
@@ -226,9 +226,9 @@ class _Writer:
         columns = [columns[index] for index in inner]
         weight = shared.call(runtime.transposed, self._joined(shared, columns), name=f"{node.name}_weight")
         self._fixed.append(weight)
-        return _Linear([parts[index] for index in inner], weight, term)
+        return _StateMap([parts[index] for index in inner], weight, term)
 
-    def _joined(self, function: _Function, values: Sequence[fx.Node]) -> fx.Node:
+    def _joined(self, function: _WrittenFunction, values: Sequence[fx.Node]) -> fx.Node:
         return values[0] if len(values) == 1 else function.call(torch.cat, [*values], -1)
 
     # The step

@@ -73,7 +73,7 @@ class ScanGradient:
         size = max(2, _MOST_POSITIONS // max(1, len(sequence)))
         emitted: list[Tensor] = []
         for first in range(0, len(by_position), size):
-            steps = _Steps(self, owner, None if mask is None else mask[:, first : first + size].unbind(1))
+            steps = _ScanSteps(self, owner, None if mask is None else mask[:, first : first + size].unbind(1))
             results = steps.results(by_position[first : first + size], shared, states)
             states = results[: self.states]
             emitted += results[self.states :]
@@ -81,7 +81,7 @@ class ScanGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class _Steps:
+class _ScanSteps:
     """Some steps of a scan. `reals` are the samples that have each position; None if all have all."""
 
     form: ScanGradient
@@ -158,7 +158,7 @@ class _Steps:
 
 class _WithGradient(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, steps: _Steps, part: Tensor, *inputs: Any) -> tuple[Tensor, ...]:  # Any: torch's own
+    def forward(ctx: Any, steps: _ScanSteps, part: Tensor, *inputs: Any) -> tuple[Tensor, ...]:  # Any: torch's own
         form, saved = steps.form, list[Sequence[Tensor]]()
         of_head, taken, states = _split(form, inputs)
         results = steps.forward(len(part), taken, states, saved)
@@ -171,7 +171,7 @@ class _WithGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:  # Any: torch's own
-        steps: _Steps = ctx.steps
+        steps: _ScanSteps = ctx.steps
         form = steps.form
         part, *tensors = ctx.saved_tensors
         count = len(ctx.needs_input_grad) - 2
