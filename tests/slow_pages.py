@@ -1,0 +1,88 @@
+"""Compares a shipped page with a slow version that a test writes from the equations of its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from archlang.compile import compile_named
+from archlang.errors import Source
+from archlang.graph.card import card
+from archlang.plan.check import check_text
+from tests.closeness import close, same_gradients
+from tests.conftest import Compiled
+from tests.graph.test_card import moves, words
+
+D, N = 8, 7
+Slow = Callable[["Weights", Tensor], Tensor]
+RECIPE = "recipe r {\n    task  flipflop\n    model m\n    train adamw[steps = 1]\n}\n"
+
+
+class Weights:
+    """The weights of a block, by their names, and what the pages do with them."""
+
+    def __init__(self, block: nn.Module) -> None:
+        self.of = dict(block.named_parameters())
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.of[f"{name}.weight"]
+
+    def map(self, name: str, x: Tensor) -> Tensor:
+        return x @ self[name].T + self.of.get(f"{name}.bias", torch.zeros(()))
+
+    def convolved(self, name: str, x: Tensor) -> Tensor:
+        """A causal convolution of each feature."""
+        kernel = self[name][:, 0]
+        width = kernel.shape[1]
+        rows = [sum((kernel[:, -1 - a] * x[i - a] for a in range(min(width, i + 1))), x[0] * 0) for i in range(len(x))]
+        return torch.stack(rows) + self.of.get(f"{name}.bias", torch.zeros(()))
+
+    def rms(self, name: str, x: Tensor, groups: int = 1) -> Tensor:
+        parts = x.reshape(*x.shape[:-1], groups, -1)
+        root = (parts.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return (parts / root * self[name]).flatten(-2)
+
+
+def unit(x: Tensor, groups: int = 1) -> Tensor:
+    parts = x.reshape(*x.shape[:-1], groups, -1)
+    return (parts / parts.square().sum(-1, keepdim=True).sqrt()).flatten(-2)
+
+
+def silu(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal: bool = True) -> None:
+    """Asserts that `call` has the outputs and gradients of `slow`, ignores padding and, if causal, later positions."""
+    text = f"use archlang.models.{file}\nmodel m[d = {D}](x: seq[n, d]) -> logits[n, {D}] {{ return {call} }}\n"
+    module = compiled(text).double()
+    torch.manual_seed(1)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    x = torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
+    torch.set_default_dtype(torch.float64)
+    try:
+        expected = slow(Weights(module.get_submodule(call.split("[")[0])), x[0])[None]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    actual = module(x, lengths=[N])
+    same_gradients(actual, expected, [*module.parameters(), x])
+    with torch.no_grad():
+        close(module(x.expand(2, -1, -1), lengths=[N, 4])[1, :4], module(x[:, :4], lengths=[4])[0])
+        if causal:
+            close(module(torch.cat((x[:, :4], 1 - x[:, 4:]), 1), lengths=[N])[0, :4], actual[0, :4])
+    mistakes = [mistake.code for mistake in check_text(language_model(file, call) + RECIPE) if mistake.is_error]
+    assert mistakes == ([] if causal else ["E0501"])
+
+
+def language_model(file: str, call: str) -> str:
+    h = f"h = embed[{D}](x) return linear[vocab]({call.replace('(x)', '(h)')})"
+    return f"use archlang.models.{file}\nmodel m(x: tokens[n]) -> logits[n, vocab] {{ {h} }}\n"
+
+
+def card_in_words(file: str, call: str) -> tuple[str, str]:
+    """What the card says of transitions, and of theorems."""
+    made = card(compile_named(Source("m.arch", language_model(file, call)), "m", None, {"vocab": "6"}))
+    return moves(made.transitions), words(made)
