@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +53,41 @@ def unit(x: Tensor, groups: int = 1) -> Tensor:
 
 def silu(x: Tensor) -> Tensor:
     return x * torch.sigmoid(x)
+
+
+def of_heads(x: Tensor, heads: int) -> Tensor:
+    """[positions features] as [heads positions features]."""
+    return x.reshape(len(x), heads, -1).transpose(0, 1)
+
+
+def rotated(x: Tensor, heads: int, *, adjacent: bool = False) -> Tensor:
+    """Turns pairs of features: those of the halves of a head, or adjacent ones."""
+    y = of_heads(x, heads).clone()
+    width = y.shape[-1]
+    for i in range(len(x)):
+        for c in range(width // 2):
+            a, b = (2 * c, 2 * c + 1) if adjacent else (c, c + width // 2)
+            angle = torch.tensor(i * 10_000 ** (-2 * c / width))
+            one, two = of_heads(x, heads)[:, i, a], of_heads(x, heads)[:, i, b]
+            y[:, i, a], y[:, i, b] = one * angle.cos() - two * angle.sin(), two * angle.cos() + one * angle.sin()
+    return y.transpose(0, 1).reshape(x.shape)
+
+
+def scored(q: Tensor, k: Tensor, heads: int) -> Tensor:
+    """Scaled products [heads queries keys]."""
+    return torch.einsum("hid,hjd->hij", of_heads(q, heads), of_heads(k, heads)) / sqrt(q.shape[1] / heads)
+
+
+def past(n: int, diagonal: int = 0) -> Tensor:
+    return torch.ones(n, n, dtype=torch.bool).tril(diagonal)
+
+
+def softmax_past(s: Tensor) -> Tensor:
+    return s.masked_fill(~past(s.shape[-1]), float("-inf")).softmax(-1)
+
+
+def weighed(a: Tensor, v: Tensor) -> Tensor:
+    return (a @ of_heads(v, len(a))).transpose(0, 1).reshape(len(v), -1)
 
 
 def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal: bool = True) -> None:

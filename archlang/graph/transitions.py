@@ -301,7 +301,9 @@ class _TransitionAnalysis:
             return _StateValue("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
         if any(each.kind in _OPAQUE for each in forms) or ("bilinear" in by_word and len(forms) > 1):
             return _other(arguments)
-        choice = "bilinear" in by_word and all(value.choice for value in known)
+        # What is chosen for each pair of a map is no matrix.
+        maps = any(len(types[source].lengths) > 1 for source in node.inputs)
+        choice = "bilinear" in by_word and not maps and all(value.choice for value in known)
         fixed = "bilinear" not in by_word or all(value.fixed for value in known)
         matrix = _Factor("matrix", fixed=fixed and len(forms) == 1, choice=choice)
         return _StateValue("chained", frozenset[int]().union(*(each.states for each in forms)), (*form.chain, matrix))

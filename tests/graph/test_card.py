@@ -129,6 +129,7 @@ def on_page(page: str, name: str, **sizes: int) -> Card:
         ("constant_matrix", 1, "matrix", "scans in TC0, regular"),
         ("free_matrix", 1, "matrix", "PNC1, regular"),
         ("chosen_matrix", 1, "choice", "PNC1, regular"),
+        ("chosen_pairs", 1, "matrix", "PNC1, regular"),
         ("momentum", 1, "matrix; matrix", "PNC1, regular"),
         ("elman", 1, "non-linear", "L, regular"),
         ("lstm[hidden = 32]", 1, "non-linear", "L, regular"),
