@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_641, 4_400, 241),
     "reports": (3_885, 3_700, 185),
     "cli": (3_873, 3_500, 373),
-    "": (23_382, 16_500, 6_882),
+    "": (23_384, 16_500, 6_884),
 }
-TOTAL = 73_812  # the aim is 61,000, and the room of the parts
-TESTS = 65_286  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 73_814  # the aim is 61,000, and the room of the parts
+TESTS = 65_547  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
