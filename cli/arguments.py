@@ -139,7 +139,7 @@ Save = Annotated[
         ),
     ),
 ]  # fmt: skip
-Eager = Annotated[bool, flag("--eager", "On a GPU, run the operations of a step one by one, and not as a CUDA graph.")]
+Eager = Annotated[bool, flag("--eager", "On a GPU, run operations one by one, and not as CUDA graphs.")]
 Remat = Annotated[
     str | None,
     typer.Option(

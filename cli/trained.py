@@ -41,6 +41,7 @@ def evaluate(
     decode: Annotated[
         int | None, typer.Option(min=0, help="The number of answers per split that the model generates.")
     ] = None,
+    eager: arguments.Eager = False,
     plugin: arguments.Plugin = None,
     as_json: arguments.AsJson = False,
 ) -> None:
@@ -65,7 +66,7 @@ def evaluate(
         outcome = evaluation.evaluate_run(
             run, split, checkpoint=checkpoint or "best", device=device,
             written=DEFAULT_ANSWERS if decode is None else decode, plugins=plugin or (), sets=changes,
-            watcher=SILENT if as_json else ProgressDisplay(console.out),
+            watcher=SILENT if as_json else ProgressDisplay(console.out), eager=eager,
         )  # fmt: skip
     results = outcome.results
     assert results is not None, "nothing has stopped it"

@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from archlang.backend.runtime.loops import drawn_loops, halting_loops
+from archlang.backend.architecture import Architecture
+from archlang.backend.runtime.loops import drawn_loops
 from archlang.errors.machine import first_line, is_out_of_memory
-from archlang.train.data import Batch
+from archlang.train.data import Batch, DeviceSplit
 from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
+from archlang.train.score import Tensors, compute_eagerly
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops
 from archlang.train.trainer import Trainer
@@ -39,14 +42,57 @@ _CAPTURED_AT = 3
 _MOST_GRAPHS = 64
 
 
+class _GraphsByShape(Generic[Result]):
+    """What is captured of passes that differ in the shape of their batch. `passes` names them."""
+
+    def __init__(self, passes: str) -> None:
+        self._passes, self._most = passes, _MOST_GRAPHS
+        self._counts: Counter[Shape] = Counter()
+        self.captured: dict[Shape, Result] = {}
+        self.is_closed = False
+
+    def get(self, shape: Shape, record: Callable[[], Result]) -> Result | None:
+        """Counts a pass of this shape, and returns what `record` has captured: it is called if the shape is frequent
+        and the memory suffices. If it fails for another reason, nothing is captured any more."""
+        self._counts[shape] += 1
+        is_frequent = self._counts[shape] >= _CAPTURED_AT and len(self.captured) < self._most
+        if is_frequent and shape not in self.captured and not self.is_closed:
+            try:
+                self.captured[shape] = record()
+            except Exception as error:
+                if is_out_of_memory(error):
+                    self._most = len(self.captured)
+                    change = f"not enough memory for more CUDA graphs; {self._passes} of other shapes run"
+                else:
+                    self.close()
+                    # Where a capture fails, torch raises a second error at its end, which says less.
+                    reason = first_line(_origin(error))
+                    change = f"{self._passes} cannot be captured as CUDA graphs ({reason}); all of them run"
+                warnings.warn(f"{change} one operation at a time", RunWarning, stacklevel=2)
+        return self.captured.get(shape)
+
+    def close(self) -> None:
+        """Frees the graphs with their memory pool, and captures no others."""
+        self.captured.clear()
+        self.is_closed = True
+
+
 @dataclass(frozen=True, eq=False)
-class _Graph:
-    """A captured step: the items that it reads, its launch and result, what the step leaves on the module, and the
-    weights that have a gradient after it."""
+class _Graph(Generic[Result]):
+    """A captured pass: the items that it reads, its launch, and its result."""
 
     items: Tensor
     launch: Launch
-    result: LossAndNorm
+    result: Result
+
+
+@dataclass(frozen=True, eq=False)
+class _StepResult:
+    """The loss and norm of a captured step, what it leaves on the module, and the weights that have a gradient after
+    it."""
+
+    loss: Tensor
+    norm: Tensor | None
     losses: Mapping[str, Tensor]
     depth: Tensor | None
     weights: Sequence[Tensor]
@@ -81,11 +127,9 @@ class CudaGraphStep(EagerStep):
         if moves:
             make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._capture, self._moves = capture, moves
-        self._counts: Counter[Shape] = Counter()
-        self._graphs: dict[Shape, _Graph] = {}
-        self._most_graphs = _MOST_GRAPHS
+        self._graphs = _GraphsByShape[_Graph[_StepResult]]("steps")
         self._drawn = drawn_loops(run.module)
-        self._take_all_steps(run.data.is_resident)
+        self._is_chunked = bool(chunked_loops(run.module))
         # Outside of the pool of the graphs, which overwrite each other's memory.
         self._gradients: dict[Tensor, Tensor] = {}
 
@@ -93,53 +137,34 @@ class CudaGraphStep(EagerStep):
         run = self.run
         widths = run.data.widths(items)
         shape = (len(items), *widths, *(loop.drawn_count or 0 for loop in self._drawn))
-        if len(items) > (run.micro or len(items)) or not self._is_captured(shape, items, widths):
+        graph = None
+        # A graph gathers its batch itself.
+        if len(items) <= (run.micro or len(items)) and run.data.is_resident:
+            graph = self._graphs.get(shape, partial(self._record, items, widths))
+        if graph is None:
             return super()._train_on(items)
-        graph = self._graphs[shape]
         graph.items.copy_(run.data.place(items))
         graph.launch()
-        loss, norm = graph.result
-        run.module.losses = {name: own.clone() for name, own in graph.losses.items()}
-        run.module.mean_depth = None if graph.depth is None else graph.depth.clone()
-        loss, norm = loss.clone(), None if norm is None else norm.clone()
+        result = graph.result
+        run.module.losses = {name: own.clone() for name, own in result.losses.items()}
+        run.module.mean_depth = None if result.depth is None else result.depth.clone()
+        loss, norm = result.loss.clone(), None if result.norm is None else result.norm.clone()
         if not self._moves:
             run.optimizer.zero_grad(set_to_none=True)
-            for weight in graph.weights:
+            for weight in result.weights:
                 weight.grad = self._gradients[weight]
             run.optimizer.step()
         return loss, norm
 
-    def _is_captured(self, shape: Shape, items: np.ndarray, widths: tuple[int, ...]) -> bool:
-        """Counts a step of this shape. Captures it if it is frequent and the memory suffices."""
+    def _record(self, items: np.ndarray, widths: Sequence[int]) -> _Graph[_StepResult]:
         run = self.run
-        if not run.data.is_resident:
-            return False  # a graph gathers its batch itself
-        self._counts[shape] += 1
-        if shape in self._graphs:
-            return True
-        if self._counts[shape] < _CAPTURED_AT or len(self._graphs) >= self._most_graphs:
-            return False
         graph_items = run.data.place(items).clone()
         if not self._moves:
             self._gradients = self._gradients or {weight: torch.zeros_like(weight) for weight in run.weights}
-        try:
-            result, last = self._capture(partial(self._step, graph_items, widths))
-            weights = [weight for weight in run.weights if weight.grad is not None]
-            self._graphs[shape] = _Graph(
-                graph_items, partial(self._pieces.launch, last), result,
-                run.module.losses, run.module.mean_depth, weights,
-            )  # fmt: skip
-            return True
-        except Exception as error:
-            if is_out_of_memory(error):
-                self._most_graphs = len(self._graphs)
-                change = f"not enough memory for more than {self._most_graphs} CUDA graphs; steps of other shapes run"
-            else:
-                self._free()
-                # Where a capture fails, torch raises a second error at its end, which says less.
-                change = f"a step cannot be captured as a CUDA graph ({first_line(_origin(error))}); all steps run"
-        warnings.warn(f"{change} one operation at a time", RunWarning, stacklevel=2)
-        return False
+        (loss, norm), last = self._capture(partial(self._step, graph_items, widths))
+        weights = [weight for weight in run.weights if weight.grad is not None]
+        result = _StepResult(loss, norm, run.module.losses, run.module.mean_depth, weights)
+        return _Graph(graph_items, partial(self._pieces.launch, last), result)
 
     def _step(self, items: Tensor, widths: Sequence[int], cut: Cut) -> LossAndNorm:
         run = self.run
@@ -156,12 +181,14 @@ class CudaGraphStep(EagerStep):
     def _backward(
         self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0, *, retain_graph: bool = False
     ) -> Tensor:
+        if self._graphs.is_closed or not self.run.data.is_resident:
+            return super()._backward(batch, loss_share, sample_share)
         self._pieces = Pieces(self.run.weights)
         return self._backward_in_pieces(batch, loss_share, sample_share)
 
     def _backward_in_pieces(self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
-        with self._pieces.running(self._chunked):
-            loss = super()._backward(batch, loss_share, sample_share, retain_graph=bool(self._chunked))
+        with self._pieces.running(self.run.module):
+            loss = super()._backward(batch, loss_share, sample_share, retain_graph=self._is_chunked)
         self._pieces.backward()
         return loss
 
@@ -169,20 +196,48 @@ class CudaGraphStep(EagerStep):
         change = super()._shrink(count)
         if change is not None:
             # Before the step is computed again.
-            self._free()
+            self._graphs.close()
+            self._gradients.clear()
         return change
 
-    def _free(self) -> None:
-        """Frees the graphs with their memory pool, and captures no others."""
-        self._graphs.clear()
-        self._gradients.clear()
-        self._most_graphs = 0
-        self._take_all_steps(False)
 
-    def _take_all_steps(self, all_steps: bool) -> None:
-        self._chunked = chunked_loops(self.run.module) if all_steps else []
-        for loop in halting_loops(self.run.module):
-            loop.all_steps = all_steps
+class CudaGraphEvaluation:
+    """Launches the passes of evaluations as CUDA graphs, where batches of a shape recur in a split: in one evaluation,
+    or in those of a run. Halting loops run in chunks, also in passes that are no graphs, so that these have the same
+    results."""
+
+    def __init__(self, module: Architecture, capture: Capture) -> None:
+        self._module, self._capture = module, capture
+        self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[_Graph[Tensors]]]()
+        self._is_closed = False
+
+    def __call__(self, data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
+        """As `compute_eagerly`. The tensors are overwritten by the next pass."""
+        graphs = self._graphs.setdefault(data, _GraphsByShape("evaluations"))
+        if self._is_closed or not data.is_resident:
+            return compute_eagerly(data, items, function)
+        widths = data.widths(items)
+        graph = graphs.get((len(items), *widths), partial(self._record, data, items, widths, function))
+        self._is_closed = graphs.is_closed
+        if graph is None:
+            with Pieces([]).running(self._module):
+                return compute_eagerly(data, items, function)
+        graph.items.copy_(data.place(items))
+        graph.launch()
+        return graph.result
+
+    def _record(
+        self, data: DeviceSplit, items: np.ndarray, widths: Sequence[int], function: Callable[[Batch], Tensors]
+    ) -> _Graph[Tensors]:
+        graph_items = data.place(items).clone()
+
+        def compute(cut: Cut) -> tuple[Pieces, Tensors]:
+            pieces = Pieces([], cut, is_captured=True)
+            with pieces.running(self._module):
+                return pieces, function(data.gather(graph_items, widths))
+
+        (pieces, result), last = self._capture(compute)
+        return _Graph(graph_items, partial(pieces.launch, last), result)
 
 
 def make_capture(device: torch.device) -> Capture:
@@ -190,7 +245,7 @@ def make_capture(device: torch.device) -> Capture:
 
     All graphs share one memory pool and overwrite each other's memory. That is sound as no graph reads what one of
     another pass wrote: a step begins without gradients and writes its own before it reads them; weights, optimizer
-    state, data and items are outside of the pool; and loss and norm are copied before the next step."""
+    state, data and items are outside of the pool; and results are copied before the next pass."""
     # Only captures on one stream can share the pool.
     pool = torch.cuda.graph_pool_handle()
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call] # torch's own

@@ -51,11 +51,10 @@ def why_eager(
 ) -> str:
     """Returns why `count` processes run the operations of a step one by one on a `device`; empty if its steps are CUDA
     graphs."""
-    train, kind = plan.train, device.partition(":")[0]
-    own = [instance.block for instance in plan.graph.instances.values() if is_users_own(instance.python)]
+    train = plan.train
+    if reason := why_evaluated_eagerly(plan.graph, train.statics.get("loss"), device, eager=eager):
+        return reason
     reasons = {
-        f"`{kind}` has no CUDA graphs": kind != "cuda",
-        "as `--eager` says": eager,
         "several devices share each batch": count > 1,
         "batches pass through the model in parts": bool(train.statics.get("micro")),
         "in precision 16 the host looks for overflows": precision == "16",
@@ -64,9 +63,20 @@ def why_eager(
         "with `--remat` the host saves the state of the random numbers": remat,
         "a stream puts other samples on the device": is_streamed(plan),
         "`sign_sgd` moves the rows that the step has read": bool(instance_names(train)),
-        f"a CUDA graph freezes what Python decides, and `{own[0] if own else ''}` is your own": bool(own),
-        "a CUDA graph freezes what Python decides, and the loss is your own": "." in str(train.statics.get("loss")),
     }  # fmt: skip
+    return next((reason for reason, is_there in reasons.items() if is_there), "")
+
+
+def why_evaluated_eagerly(graph: Graph, loss: StaticValue | None, device: str, *, eager: bool = False) -> str:
+    """Returns why evaluations on a `device` run their operations one by one; empty if they are CUDA graphs."""
+    kind = device.partition(":")[0]
+    own = [instance.block for instance in graph.instances.values() if is_users_own(instance.python)]
+    reasons = {
+        f"`{kind}` has no CUDA graphs": kind != "cuda",
+        "as `--eager` says": eager,
+        f"a CUDA graph freezes what Python decides, and `{own[0] if own else ''}` is your own": bool(own),
+        "a CUDA graph freezes what Python decides, and the loss is your own": "." in str(loss),
+    }
     return next((reason for reason, is_there in reasons.items() if is_there), "")
 
 

@@ -127,6 +127,15 @@ class Answers:
         return tallies
 
 
+# What the device computes of a batch.
+Tensors = tuple[Tensor | None, ...]
+
+
+def compute_eagerly(data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
+    """Returns what a function computes of the batch of some items, one operation at a time."""
+    return function(data.batch(items))
+
+
 @torch.no_grad()
 def evaluate(
     module: nn.Module,
@@ -138,6 +147,7 @@ def evaluate(
     stopping: Callable[[], bool] = lambda: False,
     settings: Settings = NO_SETTINGS,
     processes: int = 1,
+    compute: Callable[[DeviceSplit, np.ndarray, Callable[[Batch], Tensors]], Tensors] = compute_eagerly,
 ) -> Score:
     """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. Each of several
     processes evaluates some batches, and all return the score of one; of a divided module, all compute equally many
@@ -152,28 +162,36 @@ def evaluate(
     depths, has_depths = np.zeros(len(split)), np.zeros(1)
     contexts = np.zeros((len(batches), 2, 64))  # sums and counts of losses by the logarithm of the context
 
-    def outputs(items: np.ndarray) -> tuple[Batch, Tensor]:
+    def results(part: Batch) -> Tensors:
+        """On the device: the loss, the predictions, the depths, which positions count, and their losses."""
+        logits = forward(module, part)
+        loss, depth = mean_loss(logits, part, rule, settings=settings), getattr(module, "sample_depth", None)
+        scored = part.scored if part.form is not TargetForm.SPANS else None
+        item_losses = position_losses(logits, part, rule) * scored if needs_losses and scored is not None else None
+        return loss, predict(logits, part), depth, scored, item_losses
+
+    def outputs(items: np.ndarray) -> list[np.ndarray | None]:
         if stopping():
             raise Interrupted
-        part = data.batch(items)
-        return part, forward(module, part)
+        computed = compute(data, items, results)
+        return [None if tensor is None else tensor.cpu().numpy() for tensor in computed]
 
     def measure(number: int, items: np.ndarray) -> None:
-        part, logits = outputs(items)
-        scored = part.scored if part.form is not TargetForm.SPANS else None
-        weights[number] = float(scored.sum()) if scored is not None else len(items)
-        losses[number] = float(mean_loss(logits, part, rule, settings=settings)) * weights[number]
-        answers.put(items, predict(logits, part).cpu().numpy())
-        if (depth := getattr(module, "sample_depth", None)) is not None:
-            has_depths[0], depths[items] = 1, depth.cpu().numpy()
-        if needs_losses and scored is not None:
+        loss, predictions, depth, scored, item_losses = outputs(items)
+        assert loss is not None
+        assert predictions is not None
+        weights[number] = len(items) if scored is None else scored.sum()
+        losses[number] = loss * weights[number]
+        answers.put(items, predictions)
+        if depth is not None:
+            has_depths[0], depths[items] = 1, depth
+        if item_losses is not None and scored is not None:
             # Summed on the host, as not every device has 64-bit floats.
-            item_losses = (position_losses(logits, part, rule) * scored).cpu().numpy()
             answers.losses[items] = item_losses.sum(1, dtype=np.float64)
-            answers.counts[items] = scored.sum(1).cpu().numpy()
+            answers.counts[items] = scored.sum(1)
             places = np.log2(np.arange(1, item_losses.shape[1] + 1)).astype(np.int64)
             np.add.at(contexts[number, 0], places, item_losses.sum(0, dtype=np.float64))
-            np.add.at(contexts[number, 1], places, scored.sum(0).cpu().numpy())
+            np.add.at(contexts[number, 1], places, scored.sum(0))
 
     with _evaluation_mode(module, data.device), resharded(module) as units:
         measured = (losses, weights, depths, has_depths, answers.predictions, answers.losses, answers.counts, contexts)

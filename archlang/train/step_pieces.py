@@ -1,7 +1,7 @@
 """A pass through a model in pieces, between which the host asks whether a halting loop goes on: as CUDA graphs their
 time follows the depth."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
 from archlang.backend.runtime import loops
-from archlang.backend.runtime.loops import STEPS_BETWEEN_CHECKS, Chunk, HaltingLoop, Turn, map_tensors
+from archlang.backend.runtime.loops import STEPS_BETWEEN_CHECKS, Chunk, HaltingLoop, Turn, halting_loops, map_tensors
 from archlang.backend.runtime.scans import ScanLoop
 
 # Repeats what was captured in a piece.
@@ -66,16 +66,16 @@ class Pieces:
         self._middle: Launch = _nothing
 
     @contextmanager
-    def running(self, halting_loops: Iterable[HaltingLoop]) -> Iterator[None]:
-        """Inside, these loops run in chunks."""
-        halting_loops = list(halting_loops)
-        for loop in halting_loops:
-            loop.run_chunks = self.run_chunks
+    def running(self, module: Architecture) -> Iterator[None]:
+        """Inside, the halting loops of a model run in chunks where they may, and else compute all their steps."""
+        all_loops, chunked = list(halting_loops(module)), chunked_loops(module)
+        for loop in all_loops:
+            loop.all_steps, loop.run_chunks = True, self.run_chunks if loop in chunked else None
         try:
             yield
         finally:
-            for loop in halting_loops:
-                loop.run_chunks = None
+            for loop in all_loops:
+                loop.all_steps, loop.run_chunks = False, None
 
     def run_chunks(self, chunks: Sequence[Chunk], turn: Turn, fixed: tuple[Any, ...]) -> Turn:  # Any: as in `Chunk`
         """Takes the steps of a loop, as `HaltingLoop.run_chunks`."""

@@ -23,7 +23,7 @@ from archlang.train.cuda_graph import CudaGraphStep, Result
 from archlang.train.devices import fixed_randomness
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.refusals import describe_steps
-from archlang.train.runs import training
+from archlang.train.runs import evaluation, training
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.step_pieces import Cut, Launch
 from archlang.train.stop import Stop
@@ -89,20 +89,31 @@ def storage_of(tensor: Tensor) -> torch.UntypedStorage:
 
 
 class Captures:
-    """A fake capture: graphs on the CPU that share one memory pool, which has room for the pieces of `room` passes."""
+    """A fake capture: graphs on the CPU that share one memory pool, which has room for the pieces of `room` steps."""
 
     def __init__(self, room: int = 100) -> None:
         self.room = room
         self.recorded: list[list[Recorder]] = []
         self.launched: list[int] = []
         self.pieces: list[Recorder] = []
+        self.evaluations: list[list[Recorder]] = []
+        self.launched_evaluations: list[int] = []
 
     def __call__(self, function: Callable[[Cut], Result]) -> tuple[Result, Launch]:
         random, recorders = torch.get_rng_state(), [Recorder()]
+        recorded, launched = self.recorded, self.launched
+        if not torch.is_grad_enabled():
+            recorded, launched = self.evaluations, self.launched_evaluations
+        number = len(recorded)
+
+        def launch_of(recorder: Recorder) -> Launch:
+            return partial(
+                self.launch, recorder, partial(launched.append, number) if recorder is recorders[0] else None
+            )
 
         def cut() -> Launch:
             piece.close()
-            launch = partial(self.launch, recorders[-1], recorders[-1] is recorders[0])
+            launch = launch_of(recorders[-1])
             recorders.append(Recorder())
             piece.enter_context(recorders[-1])
             return launch
@@ -115,15 +126,16 @@ class Captures:
             for recorder in reversed(recorders):
                 recorder.undo()
             torch.set_rng_state(random)
-        if len(self.recorded) == self.room:
+        if recorded is self.recorded and len(recorded) == self.room:
             raise torch.OutOfMemoryError("no room")
-        self.recorded.append(recorders)
-        return result, partial(self.launch, recorders[-1], len(recorders) == 1)
+        recorded.append(recorders)
+        return result, launch_of(recorders[-1])
 
-    def launch(self, recorder: Recorder, is_first: bool) -> None:
-        if is_first:
-            self.launched.append(next(number for number, each in enumerate(self.recorded) if recorder in each))
-            for other in (other for recorders in self.recorded for other in recorders):
+    def launch(self, recorder: Recorder, begin: Callable[[], None] | None) -> None:
+        """Launches a piece; the first one of a pass overwrites what all others have written."""
+        if begin is not None:
+            begin()
+            for other in (other for recorders in (*self.recorded, *self.evaluations) for other in recorders):
                 other.spoil()
         self.pieces.append(recorder)
         recorder.launch()
@@ -297,8 +309,10 @@ def test_the_graphs_of_a_halting_loop_are_launched_until_all_have_halted(
     loop: str, tmp_path: Path, captures: Captures
 ) -> None:
     train(plan_recipe(with_loop(tmp_path, loop)), tmp_path / "graphs")
-    launched = sum(len(captures.recorded[number]) for number in captures.launched)
-    assert len(captures.launched) < len(captures.pieces) < launched - 2 * len(captures.launched)
+    pieces = [piece for recorders in captures.recorded for piece in recorders]
+    launched = sum(piece in pieces for piece in captures.pieces)
+    all_pieces = sum(len(captures.recorded[number]) for number in captures.launched)
+    assert len(captures.launched) < launched < all_pieces - 2 * len(captures.launched)
 
 
 @pytest.mark.parametrize("name", one_in(3, sorted(ADAPTIVE)))
@@ -308,8 +322,7 @@ def test_a_model_that_takes_all_steps_has_the_results_and_gradients_of_one_that_
     sides = []
     for all_steps in (False, True):
         for loop in halting_loops(module):
-            # Of the owner alone: dropout would draw other numbers for smaller batches.
-            loop.owner.training, loop.all_steps = True, all_steps
+            loop.all_steps = all_steps
         module.zero_grad()
         with fixed_randomness(torch.device("cpu")):
             (module(*fields, lengths=lengths).square().mean() + module.ponder).backward()
@@ -429,6 +442,46 @@ def test_the_first_lines_and_the_record_say_how_steps_run(
     assert notes.lines[1:] == ["resuming at step 3", "steps run one operation at a time: as asked"]
 
 
+# Evaluations
+
+
+@pytest.mark.parametrize("loop", one_in(2, ["samples that halt", "ACT in chunks"]))
+def test_evaluations_become_graphs_that_do_not_change_their_results(
+    loop: str, tmp_path: Path, captures: Captures
+) -> None:
+    file = with_loop(tmp_path, loop)
+    file.write_text(file.read_text().replace("every = 12", "every = 4").replace("lr = 0.0078125", "lr = 0.125"))
+    plan = plan_recipe(file)
+    curve = train(plan, tmp_path / "graphs")
+    assert len(captures.launched_evaluations) > 8
+    assert any(len(recorders) > 2 for recorders in captures.evaluations)
+    results = (tmp_path / "graphs" / "results.json").read_text()
+    # A resumed run counts shapes anew.
+    train(plan, tmp_path / "resumed", stop=StopAfter(15))
+    assert train(plan, tmp_path / "resumed") == curve
+    assert (tmp_path / "resumed" / "results.json").read_text() == results
+    plain = train(plan, tmp_path / "plain", with_graphs=False)
+    torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_run_is_evaluated_with_graphs_where_batches_of_a_shape_recur(
+    eager: bool, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(
+        OTHERS["chunks and an LSTM"]
+        .replace("[16], test_size = 8", "[64], test_size = 700")
+        .replace("lstm[8]", "linear[8]")
+    )
+    train(plan_recipe(file), tmp_path / "run", with_graphs=False)
+    plain = evaluation.evaluate_run(tmp_path / "run", device="cpu")
+    monkeypatch.setattr(evaluation, "why_evaluated_eagerly", lambda *_, eager, **__: "as asked" if eager else "")
+    monkeypatch.setattr(evaluation, "make_capture", lambda *_: captures)
+    assert evaluation.evaluate_run(tmp_path / "run", device="cpu", eager=eager).splits == plain.splits
+    assert bool(captures.launched_evaluations) == (not eager)
+
+
 # What cannot be captured
 
 
@@ -458,7 +511,7 @@ def test_memory_for_some_graphs_warns_and_does_not_change_the_curve(
     program: Path, plain: Runs, tmp_path: Path, captures: Captures
 ) -> None:
     captures.room = 1
-    with pytest.warns(RunWarning, match="not enough memory for more than 1 CUDA graphs") as warned:
+    with pytest.warns(RunWarning, match="not enough memory for more CUDA graphs; steps of other shapes run") as warned:
         curve = train(plan_recipe(program), tmp_path / "run")
     assert len(warned) == 1
     assert set(captures.launched) == {0}
@@ -484,7 +537,7 @@ def test_a_step_that_cannot_be_captured_is_taken_eagerly_as_are_all_others_with_
 
     monkeypatch.setattr(EagerStep, "_update", asking)
     monkeypatch.setattr(training, "make_capture", lambda *_: as_torch_does)
-    message = r"cannot be captured as a CUDA graph \(.* not permitted when stream is capturing\); all steps run one"
+    message = r"steps cannot be captured as CUDA graphs \(.* not permitted when stream is capturing\); all of"
     with pytest.warns(RunWarning, match=message) as warned:
         curve = train(plan_recipe(program), tmp_path / "run")
     assert len(warned) == 1
@@ -503,8 +556,9 @@ def test_a_halting_loop_that_asks_the_host_runs_eagerly_in_all_steps(
 
     monkeypatch.setattr(TokenHalt, "advance", asking)
     plan = plan_recipe(with_loop(tmp_path, "positions that halt"))
-    with pytest.warns(RunWarning, match="cannot be captured as a CUDA graph .* all steps run one operation at a time"):
+    with pytest.warns(RunWarning, match="cannot be captured as CUDA graphs .* all of them run one") as warned:
         curve = train(plan, tmp_path / "run")
+    assert [str(warning.message).split()[0] for warning in warned] == ["steps", "evaluations"]
     assert not captures.recorded
     plain = train(plan, tmp_path / "plain", with_graphs=False)
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
@@ -556,7 +610,7 @@ def test_the_host_does_not_wait_for_a_launched_step(
     step, launched = CudaGraphStep._train_on, list[bool]()
 
     def strict(self: CudaGraphStep, items: Any) -> Any:  # Any: as the step's
-        is_captured = (len(items), *self.run.data.widths(items)) in self._graphs
+        is_captured = (len(items), *self.run.data.widths(items)) in self._graphs.captured
         launched.append(is_captured)
         torch.cuda.set_sync_debug_mode("error" if is_captured else "default")
         try:
@@ -593,6 +647,6 @@ def test_on_a_gpu_in_bf16_and_after_a_capture_that_failed_a_run_goes_on(
         return norm
 
     monkeypatch.setattr(EagerStep, "_clip", waiting)
-    with pytest.warns(RunWarning, match="cannot be captured as a CUDA graph"):
+    with pytest.warns(RunWarning, match="steps cannot be captured as CUDA graphs"):
         curve = train(plan, tmp_path / "failed", device="cuda")
     torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-3, atol=1e-4)

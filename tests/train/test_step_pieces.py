@@ -68,7 +68,7 @@ def backward(module: Architecture, pieces: Pieces | None) -> list[torch.Tensor]:
     if pieces is None:
         logits = module(TOKENS, lengths=LENGTHS)
     else:
-        with pieces.running(chunked_loops(module)):
+        with pieces.running(module):
             logits = module(TOKENS, lengths=LENGTHS)
     torch.manual_seed(2)
     ((logits * torch.randn_like(logits)).sum() + module.ponder).backward(retain_graph=pieces is not None)
@@ -92,7 +92,7 @@ def test_pieces_without_gradients_have_the_results_of_the_whole(tmp_path: Path) 
     module = model(LOOPS["one loop after another"], tmp_path)
     with torch.no_grad():
         plain = module(TOKENS, lengths=LENGTHS)
-        with Pieces([]).running(chunked_loops(module)):
+        with Pieces([]).running(module):
             torch.testing.assert_close(module(TOKENS, lengths=LENGTHS), plain, rtol=0, atol=1e-10)
 
 

@@ -315,9 +315,9 @@ class HaltingLoop(Loop):
     `ranks` has the number of axes of each state and of the emission. Where `has_positions` is true, it has the
     positions of the halted state, and changes only at those that took the step. `step_results` gathers the results
     after each step, unless it is None. With `compact`, halted samples leave the batch, which changes no result.
-    With `all_steps`, training computes the full batch in all steps, as the work of a CUDA graph is fixed. With
-    `run_chunks`, that takes chunks of steps of the full batch until everything has halted. `watch` is called with the
-    halting state of the full batch after each step."""
+    With `all_steps`, the full batch is computed in all steps, as the work of a CUDA graph is fixed. With `run_chunks`,
+    that takes chunks of steps of the full batch until everything has halted. `watch` is called with the halting state
+    of the full batch after each step."""
 
     path: str
     limit: int
@@ -468,7 +468,7 @@ class HaltingLoop(Loop):
     def _is_masked(self) -> bool:
         """Whether the loop computes all samples in all steps: torch.compile and vmap cannot trace a check of what has
         halted."""
-        return (self.all_steps and self.owner.training) or torch.compiler.is_compiling() or needs_plain_form()
+        return self.all_steps or torch.compiler.is_compiling() or needs_plain_form()
 
     def _checks_halted(self, step: int, device: torch.device) -> bool:
         """Whether to check after a step what has halted. A check waits for a GPU, so there it is rare; the steps in

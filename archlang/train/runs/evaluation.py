@@ -28,15 +28,17 @@ from archlang.tasks.kit.make_task import is_own, make_task
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names, streamed_splits
+from archlang.train.cuda_graph import CudaGraphEvaluation, make_capture
 from archlang.train.data import DeviceSplit
 from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import reading, schemas
 from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
 from archlang.train.record.mistakes import RunWarning
+from archlang.train.refusals import why_evaluated_eagerly
 from archlang.train.runs import mistakes
 from archlang.train.runs.inputs import InputFormat
-from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, evaluate
+from archlang.train.score import DEFAULT_ANSWERS, Interrupted, add_written, compute_eagerly, evaluate
 from archlang.train.settings import NO_SETTINGS, Settings
 from archlang.train.stop import Stop
 from archlang.train.trainer import SILENT, Trainer, Watcher, alternatives, ranking
@@ -327,10 +329,12 @@ def evaluate_run(
     plugins: Iterable[str | Path] = (),
     sets: Mapping[str, str] | None = None,
     watcher: Watcher = SILENT,
+    eager: bool = False,
 ) -> Result:
     """Evaluates a run again: its selected weights or those of another `checkpoint`, on its task or with other statics
     of a shipped one, as `open_run` takes them. If the answers of a split are sequences, the model writes at most
-    `written` of them without teacher forcing.
+    `written` of them without teacher forcing. On a GPU, batches are CUDA graphs where they can be, unless they are
+    `eager`.
 
     Raises:
         ProgramError: the task has no such statics.
@@ -344,13 +348,18 @@ def evaluate_run(
     settings = NO_SETTINGS
     if train is not None:
         settings = Settings(train.statics).with_functions(run.plugins, run.bound_task.name, task.metrics)
+    loss = None if train is None else train.statics.get("loss")
+    reason = why_evaluated_eagerly(module.program.graph, loss, run.device.type, eager=eager)
+    compute = compute_eagerly if reason else CudaGraphEvaluation(module, make_capture(run.device))
     with (
         explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)),
         watcher.working(_EVALUATING),
     ):
         measured = {
             name: add_written(
-                evaluate(module, DeviceSplit(split, run.device), split, name, task, settings=settings),
+                evaluate(
+                    module, DeviceSplit(split, run.device), split, name, task, settings=settings, compute=compute
+                ),
                 module, split, task, run.device, written,
             ).result()
             for name, split in loaded.items()

@@ -21,7 +21,7 @@ from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
 from archlang.train import mistakes as train_mistakes
-from archlang.train.cuda_graph import CudaGraphStep, ignoring_eager_steps, make_capture
+from archlang.train.cuda_graph import CudaGraphEvaluation, CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.devices import explaining_out_of_memory, leaving_process_group, make_fabric, require_device
 from archlang.train.memory import Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
@@ -100,7 +100,9 @@ def train(
         if reason:
             step = EagerStep(trainer)
         else:
-            step = CudaGraphStep(trainer, make_capture(fabric.device), moves=is_capturable(plan.train))
+            capture = make_capture(fabric.device)
+            step = CudaGraphStep(trainer, capture, moves=is_capturable(plan.train))
+            trainer.compute = CudaGraphEvaluation(trainer.test_model, capture)
         record.steps = describe_steps(fabric.device.type, reason)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
