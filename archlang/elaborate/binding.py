@@ -13,7 +13,7 @@ from archlang.resolve.values import Bound, Data, Length, Unknown, Value, describ
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
 from archlang.types import CONSTRUCTORS, FEATURED, ISOLATED, Axis, Dim, Type
-from archlang.types.statics import Symbol
+from archlang.types.statics import Interval, Symbol
 
 # How many sizes each written type has. `data` is one of `FEATURED`; `logits` is `vec` or `seq` by its sizes.
 SIZES_OF_TYPES = {
@@ -408,7 +408,9 @@ def sizes_of_task(task: Binding | None) -> dict[str, int]:
     sizes = {}
     for size in item.gives:
         value = task.evaluator.value(size.value, "int")
-        if size.name is not None and isinstance(value, Dim) and value.constant is not None:
+        if size.name is not None and isinstance(value, tuple):  # of a page, which lists its words
+            sizes[size.name] = len(_words(value))
+        elif size.name is not None and isinstance(value, Dim) and value.constant is not None:
             sizes[size.name] = value.constant
     return sizes
 
@@ -420,6 +422,19 @@ def problems_of_task(task: Binding) -> frozenset[str]:
     return frozenset(
         each.problem for each in item.demands if each.test is None or task.evaluator.truth(each.test) is True
     )
+
+
+def size_words(task: Binding, size: str) -> tuple[str, ...]:
+    """The words of a size that a page gives, which are numbers unless it lists them."""
+    item = task.declaration.item
+    assert isinstance(item, tree.Extern)
+    value = next((task.evaluator.value(each.value, "int") for each in item.gives if each.name == size), None)
+    return _words(value if isinstance(value, tuple) else (Interval(0, sizes_of_task(task).get(size, 0) - 1),))
+
+
+def _words(listed: tuple[Value, ...]) -> tuple[str, ...]:
+    parts = (each.values() if isinstance(each, Interval) else [each] for each in listed)
+    return tuple(str(word) for part in parts for word in part)
 
 
 def _is_known(value: Value) -> bool:

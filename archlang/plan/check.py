@@ -10,6 +10,7 @@ from typing import NamedTuple
 from archlang.elaborate.context import IN_CALL, Observe
 from archlang.elaborate.elaborator import elaborate
 from archlang.elaborate.signature_check import check_signature
+from archlang.elaborate.task_pages import check_declared_page
 from archlang.errors import Diagnostic, ProgramError, Report, Source, Span
 from archlang.errors.edits import apply_edits
 from archlang.errors.effort import TooMuchWork, limited, memoized
@@ -248,6 +249,8 @@ def _checks(resolved: ResolvedFile, report: DiagnosticLog) -> Iterator[_Check]:
     for item in items:
         if isinstance(item, Extern) and item.word == "task":
             yield _Check(item, resolved, check_signature, (Declaration(item, resolved), report))
+            if item.body is not None:
+                yield _Check(item, resolved, check_declared_page, (Declaration(item, resolved), report))
     for item in items:
         if isinstance(item, Extern) and item.word == "optimizer":
             yield _Check(item, resolved, _check_optimizer, (item, resolved, report))

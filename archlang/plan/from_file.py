@@ -22,7 +22,7 @@ from archlang.plan.statics import bind, bound_extern
 from archlang.plan.written_table import WrittenTable
 from archlang.plugins import Plugins
 from archlang.resolve.resolve import ProgramLoader, ResolvedFile, load_command_line
-from archlang.syntax.tree import Setting
+from archlang.syntax.tree import PAGE, Setting
 
 Planned = TypeVar("Planned")
 
@@ -178,14 +178,15 @@ def _resolve_task(text: str, beside: str | Path | None, allow: Iterable[str | Pa
 def rebind(
     word: str, extern: BoundExtern, sets: Mapping[str, str] | None = None
 ) -> tuple[BoundExtern, Mapping[str, int]]:
-    """A shipped task (`word` is `task`) or optimizer (`train`) with its statics checked like those of a recipe, and
-    with defaults for those that are missing, and the sizes that it gives its models. `sets`, such as
+    """A shipped task or a page (`word` is `task`), or a shipped optimizer (`train`), with its statics checked as in a
+    recipe, and with defaults for those that are missing, and the sizes that it gives its models. `sets`, such as
     `{"task.test": "[64, 128]"}`, override its statics.
 
     Raises:
         ProgramError: it has no such statics, or they contradict each other."""
     recorded = {(path := f"{word}.{name}"): static_setting(path, value) for name, value in extern.statics.items()}
-    resolved = load_command_line(f"recipe shown {{\n    {word} {extern.name}\n}}\n")
+    page = extern.python if extern.python.startswith(PAGE) else ""
+    resolved = load_command_line(f"{page}\nrecipe shown {{\n    {word} {extern.name}\n}}\n")
     return _bind(resolved, word, {**recorded, **parse_overrides(sets)})
 
 

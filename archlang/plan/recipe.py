@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from archlang.elaborate.static_arguments import evaluator_of, plain, static_value
+from archlang.elaborate.task_pages import check_declared_page
 from archlang.errors import Diagnostic, Report, Span, ignore
 from archlang.graph.operations import LOSSES
 from archlang.plan import mistakes
@@ -190,7 +191,8 @@ def _find(resolved: ResolvedFile, choice: tree.Choice, report: Report) -> Declar
             report(name_mistakes.class_of_archlang(item.name_span, item.name, item.python))
             return None
         # `check` reports an optimizer without the settings.
-        is_usable = is_task or is_complete_optimizer(item)
+        is_usable = item.body is None or check_declared_page(Declaration(item, resolved), report)
+        is_usable = is_usable if is_task else is_complete_optimizer(item)
         return Declaration(library.with_settings(item), resolved) if is_usable else None
     shipped = library.task(name.text) if is_task else library.optimizer(name.text)
     if shipped is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from archlang.elaborate import mistakes as elaborate_mistakes
-from archlang.elaborate.binding import TASK_SIZES, Binding
+from archlang.elaborate.binding import TASK_SIZES, Binding, size_words
 from archlang.errors import Diagnostic, Label, Report, Span
 from archlang.graph import operations
 from archlang.graph.causality import Leak
@@ -275,6 +275,7 @@ def _task_size(task: Binding, name: str) -> Dim | None:
     for size in getattr(task.declaration.item, "gives", ()):
         if size.name == name:
             value = task.evaluator.value(size.value, "int")
+            value = Dim.of(len(size_words(task, name))) if isinstance(value, tuple) else value
             return value if isinstance(value, Dim) else None
     return None
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import configured, parameter_kind, plain, static_value
-from archlang.errors import ignore
+from archlang.elaborate.task_pages import check_page
+from archlang.errors import Diagnostic, ignore
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
 from archlang.resolve.resolve import Declaration
@@ -42,14 +43,20 @@ def _declaration(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setti
 
 
 def bind(recipe: ResolvedRecipe, word: str, settings: Mapping[str, Setting]) -> Binding | None:
-    """Binds every static of the line `task` or `train` and checks each `where`; None if the line has no declaration."""
+    """Binds every static of the line `task` or `train` and checks each `where`, and the page of a task; None if the
+    line has no declaration, or the page a mistake."""
     declaration, choice = _declaration(recipe, word, settings), recipe.parts.choices.get(word)
     if declaration is None or choice is None:
         return None
     bounds = given_statics(recipe, word, settings)
     binding = Binding(declaration, choice.value.span, bounds, recipe.report)
     binding.finish()
-    return binding
+    item, reported = declaration.item, list[Diagnostic]()
+    if isinstance(item, Extern) and item.body is not None and binding.report is recipe.report:
+        check_page(binding, reported.append)
+    for mistake in reported:
+        recipe.report(mistake)
+    return None if reported else binding
 
 
 def bound_extern(binding: Binding) -> BoundExtern:

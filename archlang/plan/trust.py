@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.resolve import library
+from archlang.syntax.tree import PAGE
 from archlang.types.statics import StaticValue, Symbol
 
 
@@ -46,5 +47,5 @@ def _names(value: StaticValue | None) -> list[str]:
 
 
 def is_users_own(python: str) -> bool:
-    """Returns whether a `module:Class` is the user's own."""
-    return not python.startswith("archlang.")
+    """Returns whether a `module:Class` is the user's own; the page of a task runs none."""
+    return not python.startswith(("archlang.", PAGE))

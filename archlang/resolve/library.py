@@ -14,6 +14,7 @@ from archlang.syntax.tree import Definition, Extern
 
 PACKAGE = package.FOLDER
 BLOCKS, _TASKS, _OPTIMIZERS = PACKAGE / "blocks", PACKAGE / "tasks", PACKAGE / "train"
+_SPLITS = _TASKS / "kit"
 _PREFIX = str(PACKAGE)
 _HEADS = re.compile(
     r"(?:^##.*\n)*^(?:extern[ \t]+)?(?:block|model|task|optimizer|settings)[ \t]+([A-Za-z_]\w*)", re.MULTILINE
@@ -95,7 +96,10 @@ def _lines_of(table: str) -> Iterator[tuple[str, str]]:
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
     item = _get(_TASKS, name)
-    return item if isinstance(item, Extern) else None
+    if not isinstance(item, Extern) or item.body is None:
+        return item if isinstance(item, Extern) else None
+    # Runs name a shipped task so, whether it is a page or a class.
+    return replace(with_settings(item), python=f"archlang.tasks.{name}:{name.title().replace('_', '')}")
 
 
 @cache
@@ -106,12 +110,28 @@ def optimizer(name: str) -> Extern | None:
 
 
 def with_settings(item: Extern) -> Extern:
-    """Returns an optimizer with the statics and conditions of the settings that it includes."""
-    if not item.includes:
+    """Returns an optimizer, or a task that is a page, with the statics, the conditions and the documentation of the
+    settings that it includes, of which its own statics replace those of the same names."""
+    settings = splits(item) if item.body is not None else training_settings() if item.includes else None
+    if settings is None:
         return item
-    signature, settings = item.signature, training_settings().signature
-    statics, where = (*signature.statics, *settings.statics), (*signature.where, *settings.where)
-    return replace(item, signature=replace(signature, statics=statics, where=where), includes=())
+    signature, own = item.signature, {static.name for static in item.signature.statics}
+    others = (static for static in settings.signature.statics if static.name not in own)
+    statics, where = (*signature.statics, *others), (*signature.where, *settings.signature.where)
+    whole = replace(item, signature=replace(signature, statics=statics, where=where))
+    if item.body is None:
+        return replace(whole, includes=())
+    return replace(whole, documentation=(*item.documentation, "", *settings.documentation))
+
+
+def splits(page: Extern) -> Extern | None:
+    """Returns the settings that say how the splits of a task are drawn; None if its page names none."""
+    settings = _get(_SPLITS, page.includes[0].text) if page.includes else None
+    return settings if isinstance(settings, Extern) else None
+
+
+def splits_names() -> frozenset[str]:
+    return frozenset(_index(_SPLITS))
 
 
 def training_settings() -> Extern:

@@ -169,6 +169,7 @@ class TreeBuilder:
             "start": lambda parts: parts,
             "use": self._use,
             "definition": self._definition,
+            "page": self._page,
             "recipe": partial(self._recipe_or_table, tree.Recipe, "base"),
             "table": partial(self._recipe_or_table, tree.Table, "origin"),
             "depends": partial(self._clause_of, "caveats", tree.Caveat, "_ _ kind _ test"),
@@ -301,6 +302,11 @@ class TreeBuilder:
         _, name, statics, inputs, _, result, where, _ = parts
         signature = self._signature([name, statics, inputs, result, *([where] if where else [])])
         return self._item(tree.Definition, "word name _ _ _ _ _ body", parts, signature=signature)
+
+    def _page(self, parts: Parts) -> tree.Extern:
+        *header, body = parts
+        item, span = self._extern([header[0], *header, None]), self._span(parts)
+        return replace(item, body=body, span=span, python=span.text)
 
     def _extern(self, parts: Parts) -> tree.Extern:
         _, word, name, statics, *rest = parts

@@ -132,7 +132,7 @@ def _is_break(code: Sequence[Token], place: int, level: Sequence[str]) -> bool:
         is_line = code[0] in (*ITEM_WORDS, "extern", *PART_WORDS, "]")
         ends = before[-1].isalnum() or before[-1] in '_)]"-'
         is_part = not ends or before in _WORDS_BEFORE_VALUES or before in _WORDS_BEFORE_NAMES
-        return token in level and is_line and not is_part and (token != "causal" or code[1] == "task")
+        return token in level and is_line and not is_part and (token != "causal" or "task" in (code[0], code[1]))
     if "," in level:
         return before == "," and token not in CLOSERS
     return token in level and before != "}" and not (token == "-" and _is_prefix_minus(code, place))

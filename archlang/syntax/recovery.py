@@ -76,7 +76,8 @@ class Recovery(Feed):
         from lark import Token
 
         first = header.first
-        if first in ITEM_WORDS and header.tokens:
+        is_line = first == "task" and header.opener is None  # of a recipe
+        if first in ITEM_WORDS and header.tokens and not is_line:
             return str(first)
         near = did_you_mean(first, ITEM_WORDS) if is_word(first) else None
         has_name = len(header.tokens) > 1 and is_word(header.tokens[1])

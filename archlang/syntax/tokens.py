@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lark import Token
 
 # Words of the language, by where they stand.
-ITEM_WORDS = ("use", "block", "model", "extern", "recipe", "table")
+ITEM_WORDS = ("use", "block", "model", "task", "extern", "recipe", "table")
 CHOICE_WORDS = ("task", "model", "train")
 RECIPE_WORDS = (*CHOICE_WORDS, "test", "vary", "search", "claim")
 TABLE_WORDS = ("row", "column", "columns")

@@ -417,12 +417,13 @@ class Definition(Item):
 
 class Extern(Item):
     """`extern block …`, `extern task …`, `extern optimizer …`: the signature of a Python class; or
-    `extern settings …`, whose statics and conditions an optimizer includes by `with`.
+    `extern settings …`, whose statics and conditions an optimizer includes by `with`; or a task that is a page, whose
+    `body` generates its items, `task … { … }`.
 
     `reads`, `caveats`, `sizes`, `costs`, `maps`, `records`, `cuts` and `acts` belong to blocks, `pure` too (no weights,
     no randomness); `gives` (`vocab = 21, classes = 8`), `demands` (what its models must compute) and `causal` (they
-    must not see the future) belong to tasks; `includes` (the names behind `with`) to optimizers. `python` is
-    "module:Class"; settings have none."""
+    must not see the future) belong to tasks; `includes` (the names behind `with`) to optimizers and pages. `python` is
+    "module:Class", or the text of a page; settings have none."""
 
     word: str
     name: str
@@ -442,8 +443,13 @@ class Extern(Item):
     demands: tuple[Demand, ...] = ()
     causal: bool = False
     includes: tuple[Name, ...] = ()
+    body: Body | None = None
     python: str = ""
     python_span: Span = field(compare=False, repr=False)
+
+
+PAGE = "task "
+"""With what the text of a task that is a page begins."""
 
 
 class Choice(Syntax):

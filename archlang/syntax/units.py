@@ -123,13 +123,13 @@ def _begins_item(tokens: list[Token], start: int, index: int, depth: int, heads:
     if not is_first(tokens, index) or following[:1] in (["="], ["<-"], [":"], [","], ["]"], [")"]):
         return False
     has_name = bool(following) and following[0].line == token.line and is_named(following[0])
-    if token == "model":
+    if token in ("model", "task"):
         end = index + 2
         end = heads.get(end, end) + 1 if tokens[end : end + 1] == ["["] else end
         if tokens[end : end + 1] in (["("], ["->"]):
             return depth == 0 or token.column == 1
         is_part = tokens[start] in _RECIPES if depth else (token.column or 0) > (tokens[start].column or 0)
-        return token.column == 1 and has_name and not is_part
+        return token == "model" and token.column == 1 and has_name and not is_part
     return depth == 0 or (token.column == 1 and has_name)
 
 

@@ -16,19 +16,19 @@ Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1.
 
 import numpy as np
 
-from archlang.tasks.copy import Copy
 from archlang.tasks.kit.drawing import RandomStream
+from archlang.tasks.kit.lengths import SymbolPairs
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.split import Ragged, enclose
 from archlang.tasks.kit.task import PAIR_MARKS
 
 
-class IdSort(Copy):
+class IdSort(SymbolPairs):
     id_size: int
 
     marks = PAIR_MARKS | {"id": ENCLOSED}
 
-    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+    def pairs_of(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         lengths, begins = symbols.lengths, symbols.offsets[:-1]
         items = np.repeat(np.arange(len(symbols)), lengths)
         # The positions of each sequence in random order: the first two are a pair, then the next two.

@@ -16,17 +16,17 @@ Le et al. (2024), Pointer-Augmented Neural Memory, appendix D.1.
 
 import numpy as np
 
-from archlang.tasks.copy import Copy
 from archlang.tasks.kit.drawing import RandomStream
+from archlang.tasks.kit.lengths import SymbolPairs
 from archlang.tasks.kit.lexicon import ENCLOSED
 from archlang.tasks.kit.split import Ragged, enclose
 from archlang.tasks.kit.task import PAIR_MARKS
 
 
-class PrioritySort(Copy):
+class PrioritySort(SymbolPairs):
     marks = PAIR_MARKS | {"priority": ENCLOSED}
 
-    def items(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
+    def pairs_of(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
         priorities = rng.normal(len(symbols.values)).astype(np.float32)
         items = np.repeat(np.arange(len(symbols)), symbols.lengths)
         order = np.lexsort((priorities, items))

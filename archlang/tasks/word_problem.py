@@ -13,12 +13,19 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from archlang.tasks.kit.automata import AutomatonTask
-from archlang.tasks.kit.split import Integers
+from archlang.tasks.kit.drawing import RandomStream
+from archlang.tasks.kit.lengths import DistinctItems, random_symbols
+from archlang.tasks.kit.split import Integers, Ragged, Split, ranges
+from archlang.tasks.kit.task import Kind, Unit
 
 
-class WordProblem(AutomatonTask):
+class WordProblem(DistinctItems):
     group: str
+    reveal: str
+
+    kind = Kind.TAGGING
+    unit = Unit.POSITION
+    metrics = ("accuracy", "sequence_accuracy")
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -30,10 +37,15 @@ class WordProblem(AutomatonTask):
     def key(self) -> str:
         return self.group
 
-    @property
-    def machine(self) -> tuple[Integers, Integers]:
+    def items(self, rng: RandomStream, lengths: Integers) -> Split:
         products = _names_and_products(self.group)[1]
-        return products, np.arange(len(products))
+        x = random_symbols(rng, len(products), lengths)
+        answers, states = np.empty_like(x.values), np.zeros(len(lengths), dtype=np.int64)
+        for place in range(int(lengths.max(initial=0))):  # of all, which have one length
+            states = products[states, x.values[x.offsets[:-1] + place]]
+            answers[x.offsets[:-1] + place] = states
+        scored = (ranges(lengths) == np.repeat(lengths, lengths) - 1) | (self.reveal == "every")
+        return Split({"x": x}, Ragged(answers, x.offsets), Ragged(scored, x.offsets), {"length": lengths})
 
 
 @cache

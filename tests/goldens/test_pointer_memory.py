@@ -1,6 +1,5 @@
 """The golden arrays of Pointer-Augmented Neural Memory against the library's `recurrent_panm` and other programs."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,10 @@ from torch import Tensor, nn
 
 from archlang.backend.architecture import Architecture
 from archlang.blocks.pointer_unit import PointerUnit, RelationalRead
-from archlang.tasks.copy import Copy
 from archlang.tasks.dyck import allowed
-from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Ragged
-from archlang.tasks.reverse import Reverse
 from tests.goldens.golden import Calls, Golden, Program, Weights, close, network, pair, watch
+from tests.tasks.every import Drawn, answers_of, page
 
 TOLERANCE = 1e-5
 MEMORY = "recurrent_panm.pointer_memory"
@@ -283,7 +280,7 @@ def test_pointer_trajectories(golden: Golden, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.goldens("panm", "task_samples*")
 def test_the_targets_of_copy_and_reverse_equal_the_programs(golden: Golden) -> None:
-    tasks: Mapping[str, Copy] = {"copy": Copy(), "reverse": Reverse()}
+    tasks = {name: page(name)() for name in ("copy", "reverse")}
     assert set(tasks) == {name.split(".")[0] for name in golden.names("")}
     for name, task in tasks.items():
         # Time, batch, channels: the symbols, then START and END.
@@ -293,12 +290,13 @@ def test_the_targets_of_copy_and_reverse_equal_the_programs(golden: Golden) -> N
         assert F.one_hot(channels, symbols + 2).equal(inputs.long())
         assert channels[:, 0].eq(symbols).all()
         assert channels[:, -1].eq(symbols + 1).all()
-        fields, answers = task.items(RandomStream("task"), Ragged.table(channels[:, 1:-1].numpy()))
-        assert task.symbols == symbols
+        written = channels[:, 1:-1]
+        items = task.items(Drawn(written.flatten().tolist()), np.full(len(written), written.shape[1]))
+        assert task.statics["symbols"] == symbols
         for row, tokens in enumerate(channels.tolist()):
-            ours = {symbols: task.begin, symbols + 1: task.symbols}
-            assert fields["source"][row].tolist() == [ours.get(token, token) for token in tokens]
-            assert answers[row].tolist() == targets[row].argmax(-1).tolist()
+            ours = {symbols: symbols + 1, symbols + 1: symbols}
+            assert items.inputs["source"][row].tolist() == [ours.get(token, token) for token in tokens]
+            assert answers_of(items)[row].tolist() == targets[row].argmax(-1).tolist()
 
 
 SRNN = """

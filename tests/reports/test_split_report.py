@@ -19,9 +19,11 @@ from archlang.tasks.flipflop import FlipFlop
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Task
-from archlang.tasks.parity import Parity
 from archlang.tasks.scan import Scan
-from archlang.tasks.stack_manipulation import StackManipulation
+from tests.tasks.every import page
+
+Parity = page("parity")
+StackManipulation = page("stack_manipulation")
 
 
 @given(st.lists(st.integers(0, 3_000), max_size=60), st.integers(1, 20))
@@ -93,7 +95,7 @@ def test_an_empty_split_is_shown_as_empty() -> None:
 
 
 def test_control_characters_of_a_file_are_escaped() -> None:
-    class Evil(Parity):
+    class Evil(Parity):  # type: ignore[valid-type, misc] # a class that is made
         vocabulary = ("\x1b[2J", "[bold]", "2", "3")
 
     split = Split({"x": Ragged.of([[0, 1]])}, np.asarray([1]))

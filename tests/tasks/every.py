@@ -5,18 +5,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from operator import add, eq, lt, mul
+from operator import add, eq, lt, mul, sub
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 import archlang.tasks
-from archlang.errors import ArchlangError, Source
+from archlang.errors import ArchlangError
 from archlang.plan.from_file import bind_task
-from archlang.syntax import parse, tree
+from archlang.resolve import library
+from archlang.syntax import tree
+from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.make_task import make_task
-from archlang.tasks.kit.split import Ragged, Split
+from archlang.tasks.kit.pages import PageTask, page_class
+from archlang.tasks.kit.split import Integers, Ragged, Split
 from archlang.tasks.kit.task import ShippedTask, Task
 from archlang.types.statics import Interval
 
@@ -60,14 +64,38 @@ SMALL: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {"+": add, "*": mul, "==": eq, "<": lt}  # Any: numbers, texts
+class Drawn(RandomStream):
+    """A stream of the given numbers: one list for each draw."""
+
+    def __init__(self, *numbers: list[int]) -> None:
+        super().__init__("given")
+        self._numbers = list(numbers)
+
+    def below(self, bound: object, shape: object) -> Integers:
+        return np.array(self._numbers.pop(0), dtype=np.int64)
+
+
+# Any: numbers and texts
+OPERATORS: Mapping[str, Callable[[Any, Any], object]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "==": eq,
+    "<": lt,
+}  # Any: numbers, texts
 
 
 def signature(name: str) -> tree.Extern:
-    path = FOLDER / f"{name}.arch"
-    (item,) = parse(Source(path.name, path.read_text(encoding="utf-8"))).items
-    assert isinstance(item, tree.Extern)
+    item = library.task(name)
+    assert item is not None
     return item
+
+
+def page(name: str) -> type[PageTask]:
+    """Returns the class of a shipped task that is a page."""
+    task_class = page_class(name)
+    assert task_class is not None
+    return task_class
 
 
 def value(expression: tree.Expression | None, statics: Mapping[str, object]) -> object:
@@ -92,9 +120,21 @@ def value(expression: tree.Expression | None, statics: Mapping[str, object]) -> 
     raise AssertionError(expression)
 
 
+def gives(name: str, statics: Mapping[str, object]) -> dict[str, int]:
+    """The sizes that a signature gives; the page of a task lists words."""
+
+    def size(given: object) -> int:
+        if isinstance(given, tuple):
+            return sum(len(part.values()) if isinstance(part, Interval) else 1 for part in given)
+        assert isinstance(given, int)
+        return given
+
+    return {str(clause.name): size(value(clause.value, statics)) for clause in signature(name).gives}
+
+
 def build(name: str, **statics: object) -> Task:
     module, _, attribute = signature(name).python.partition(":")
-    task_class = getattr(importlib.import_module(module), attribute)
+    task_class: Any = page_class(name) or getattr(importlib.import_module(module), attribute)
     # Without a path, which `where` requires, a task over files of the user's own knows its default splits.
     is_without_file = name.startswith(("file", "text")) and "path" not in statics
     task: Task = task_class.unchecked(**statics) if is_without_file else task_class(**statics)
@@ -109,6 +149,8 @@ def task_of(text: str) -> Task:
 
 def vars_of(task: Task | ShippedTask) -> dict[str, object]:
     assert isinstance(task, ShippedTask)
+    if isinstance(task, PageTask):
+        return dict(task.statics)
     return {static.name: getattr(task, static.name) for static in signature(task.name).signature.statics}
 
 

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 
 from archlang.resolve import library
-from archlang.tasks.automaton import Automaton
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.word_problem import WordProblem
-from tests.tasks.every import marks_of
+from archlang.tasks.word_problem import WordProblem, _names_and_products
+from tests.tasks.every import Drawn, answers_of, marks_of, page
+
+Automaton = page("automaton")
 
 SIZES = {"train_size": 40, "valid_size": 9, "test_size": 9}
 # As Delétang et al. define them.
@@ -63,14 +65,11 @@ def test_any_table_is_followed_from_state_0() -> None:
 
 def test_the_table_of_a_group_is_its_word_problem() -> None:
     group = WordProblem(group="s3", length=7, **SIZES)
-    products = tuple(int(product) for product in group.machine[0].reshape(-1))
-    task = Automaton(table=products, symbols=6, labels=6, length=7, **SIZES)
     items = group.generate("train", 0)
-    for index in range(5):
-        state = 0
-        for element in items.inputs["x"][index].tolist():
-            state = task.machine[0][state, element]
-        assert state == items.targets[index][-1]
+    products = _names_and_products("s3")[1].reshape(-1)
+    task = Automaton(table=tuple(products.tolist()), symbols=6, labels=6, length=7, **SIZES)
+    same = task.items(Drawn(items.inputs["x"].values.tolist()), np.full(len(items), 7))
+    assert np.array_equal(answers_of(same).values, answers_of(items).values)
 
 
 def test_only_the_end_counts_where_it_alone_is_revealed() -> None:
@@ -81,10 +80,10 @@ def test_only_the_end_counts_where_it_alone_is_revealed() -> None:
 @pytest.mark.parametrize(
     ("statics", "message"),
     [
-        ({"table": (0, 1, 1)}, "table of automaton has 3 numbers, which are no rows of symbols = 2"),
-        ({"table": (0, 2, 1, 0)}, "table = 2 is out of bounds"),
-        ({"outputs": (0, 1, 1)}, "outputs of automaton has 3 values"),
-        ({"table": (1, 2, 2, 0, 0, 0)}, "outputs = 2 is out of bounds"),
+        ({"table": (0, 1, 1)}, "`table[symbols * state + a]` in line 14 of the page of `automaton`: place 3 of a word"),
+        ({"table": (0, 2, 1, 0)}, "of a word of 4 symbols"),
+        ({"outputs": (0,)}, "`outputs[state]` in line 15 of the page of `automaton`: place 1 of a word of 1 symbols"),
+        ({"table": (1, 2, 2, 0, 0, 0)}, "`return` of the page of `automaton` has the number 2, and there are 2"),
     ],
 )
 def test_a_table_that_fits_nothing_is_refused(statics: dict[str, object], message: str) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from archlang.tasks.bucket_sort import BucketSort
-from tests.tasks.every import answers_of, marks_of, replace
+from tests.tasks.every import answers_of, marks_of, page, replace
+
+BucketSort = page("bucket_sort")
 
 SMALL = BucketSort(train_size=1_000, valid_size=50, test_size=100)
 

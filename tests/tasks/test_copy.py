@@ -6,15 +6,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.copy import Copy
-from archlang.tasks.dynamic_recall import DynamicRecall
 from archlang.tasks.id_sort import IdSort
-from archlang.tasks.kit.split import Ragged
-from archlang.tasks.mix import Mix
+from archlang.tasks.kit.lengths import ByLength
+from archlang.tasks.kit.pages import DecodedPage
 from archlang.tasks.priority_sort import PrioritySort
-from archlang.tasks.reverse import Reverse
 from tests.goldens.files import reference_file
-from tests.tasks.every import answers_of, replace
+from tests.tasks.every import Drawn, answers_of, page, replace
+
+Copy = page("copy")
+DynamicRecall = page("dynamic_recall")
+Mix = page("mix")
+Reverse = page("reverse")
 
 Keys = list[tuple[float, ...]]
 """the numbers of each position, as priorities or ids"""
@@ -48,7 +50,7 @@ def partners(symbols: list[int], ids: Keys) -> list[int]:
 
 
 Oracle = Callable[[list[int], Keys], list[int]]
-ORACLES: dict[Copy, Oracle] = {
+ORACLES: dict[ByLength, Oracle] = {
     Copy(): lambda symbols, _: symbols,
     Reverse(): lambda symbols, _: symbols[::-1],
     Mix(even="first"): lambda symbols, _: mixed(symbols, "first"),
@@ -63,7 +65,7 @@ ORACLES: dict[Copy, Oracle] = {
 @pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in ORACLES])
 @pytest.mark.parametrize("split", Copy().split_names())
 @pytest.mark.parametrize("eos", [False, True])
-def test_answers_agree_with_the_papers(task: Copy, split: str, eos: bool) -> None:
+def test_answers_agree_with_the_papers(task: ByLength, split: str, eos: bool) -> None:
     items = replace(task, train_size=1_000, valid_size=50, test_size=10, eos=eos).generate(split, 0)
     source, *numbers, target = items.inputs.values()
     for index in range(len(items)):
@@ -88,14 +90,15 @@ def test_lengths_are_uniform_in_train_and_listed_in_test() -> None:
 
 
 @pytest.mark.parametrize("task", [Copy(), Reverse()], ids=["copy", "reverse"])
-def test_items_have_the_published_format(task: Copy) -> None:
+def test_items_have_the_published_format(task: DecodedPage) -> None:
     file = reference_file("panm", "task_samples.npz")
     with np.load(file) as golden:
         sources, answers = golden[f"{task.name}.input"].argmax(2).T, golden[f"{task.name}.target"].argmax(2).T
     # There the begin is 10 and the end 11; here it is the other way round.
     assert (sources[:, 0], sources[:, -1]) == (pytest.approx(10), pytest.approx(11))
-    symbols = Ragged.table(sources[:, 1:-1])
-    assert task.answers(symbols).values.reshape(answers.shape).tolist() == answers.tolist()
+    rng = Drawn(sources[:, 1:-1].reshape(-1).tolist())
+    items = task.items(rng, np.full(len(sources), sources.shape[1] - 2))
+    assert answers_of(items).values.reshape(answers.shape).tolist() == answers.tolist()
     assert (task.begin, task.end, replace(task, eos=True).end) == (11, None, 10)
 
 
@@ -130,9 +133,9 @@ def test_every_symbol_may_be_the_query() -> None:
 def test_the_example_of_the_paper_has_the_same_symbols_at_even_positions() -> None:
     # Table 6: $%&&$%^@%# becomes $%$&$%$@$#
     symbols = "~!@#$%^&*("
-    source = Ragged.of([[symbols.index(symbol) for symbol in "$%&&$%^@%#"]])
-    answer = Mix(even="same").answers(source)
-    assert "".join(symbols[token] for token in answer[0]) == "$%$&$%$@$#"
+    rng = Drawn([symbols.index(symbol) for symbol in "$%&&$%^@%#"])
+    items = Mix(even="same").items(rng, np.array([10]))
+    assert "".join(symbols[token] for token in answers_of(items)[0]) == "$%$&$%$@$#"
 
 
 def test_priorities_are_normal_and_differ_and_lengths_are_the_published_ones() -> None:

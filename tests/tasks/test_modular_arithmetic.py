@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.modular_arithmetic import ModularArithmetic
-from tests.tasks.every import replace
+from tests.tasks.every import page, replace
+
+ModularArithmetic = page("modular_arithmetic")
 
 SMALL = ModularArithmetic(train_size=2_000, valid_size=50, test_size=200, begin_end=False)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from archlang.tasks.kit.split import Ragged
-from archlang.tasks.stack_manipulation import StackManipulation, _results
-from tests.tasks.every import answers_of, marks_of
+from tests.tasks.every import Drawn, answers_of, marks_of, page
+
+StackManipulation = page("stack_manipulation")
 
 SMALL = StackManipulation(train_size=2_000, valid_size=50, test_size=60)
 WORDS = SMALL.vocabulary
@@ -45,9 +45,12 @@ def test_the_published_examples() -> None:
         ("0 1 1 0 push1 pop pop", "1 1 0 [E] 0 0 0 0"),
         ("1 1 0 pop pop pop pop", "[E] 0 0 0 0 0 0 0"),
     ):
-        results, marks = _results(Ragged.of([[WORDS.index(word) for word in inputs.split()]]))
-        assert " ".join(WORDS[token] for token in results[0]) == answer
-        assert marks.values.sum() == answer.split().index("[E]") + 1
+        words = inputs.split()
+        tokens, bits = [WORDS.index(word) for word in words], sum(word in "01" for word in words)
+        drawn = Drawn([bits - 1], tokens, [max(token - 3, 0) for token in tokens])
+        items = StackManipulation().items(drawn, np.array([len(words)]))
+        assert " ".join(WORDS[token] for token in answers_of(items)[0][len(words) :]) == answer
+        assert marks_of(items).values.sum() == answer.split().index("[E]") + 1
 
 
 def test_actions_and_heights_of_the_stack_are_uniform() -> None:

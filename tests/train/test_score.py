@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from archlang.errors import ProgramError
 from archlang.plan.check import check
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import DecodableTask, Kind, Task, Unit
@@ -30,6 +30,9 @@ from archlang.train.record.schemas import SplitResult
 from archlang.train.runs import evaluation, training
 from archlang.train.score import DEFAULT_ANSWERS, Interrupted, Score, add_written, evaluate
 from archlang.types.statics import Interval
+from tests.tasks.every import page
+
+Copy = page("copy")
 
 CPU = torch.device("cpu")
 
@@ -292,7 +295,7 @@ recipe writer {
 """
 
 
-def copy_task(**statics: object) -> Copy:
+def copy_task(**statics: object) -> Any:  # Any: a `DecodedPage`
     defaults = {"train": Interval(1, 3), "valid": Interval(4, 4), "test": (5, 6), "symbols": 2, "eos": True}
     return Copy(**{**defaults, "train_size": 60, "valid_size": 20, "test_size": 10, **statics})
 

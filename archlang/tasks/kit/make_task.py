@@ -12,7 +12,9 @@ import numpy as np
 from archlang.errors.machine import is_out_of_memory
 from archlang.errors.names import plural
 from archlang.plugins import NO_PLUGINS, Plugins, is_signal
+from archlang.syntax.tree import PAGE
 from archlang.tasks.kit import mistakes
+from archlang.tasks.kit.pages import page_class
 from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import ShippedTask, Task, field_vocabulary, python_value
 from archlang.types.statics import StaticValue
@@ -57,8 +59,8 @@ def unchecked_task(name: str, python: str, statics: Mapping[str, StaticValue]) -
 
 
 def is_own(python: str) -> bool:
-    """Returns whether a class is one of archlang's."""
-    return python.startswith(_OWN)
+    """Returns whether a class is one of archlang's, as that of a page is."""
+    return python.startswith((_OWN, PAGE))
 
 
 def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
@@ -71,7 +73,9 @@ def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
 
 
 def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `Task` and a `ShippedTask`
-    """Returns one of archlang's classes. A program can name nothing else in its modules."""
+    """Returns one of archlang's classes, or that of a page. A program can name nothing else in its modules."""
+    if (page := page_class(name, python)) is not None:
+        return page
     module_name, _, attribute = python.partition(":")
     try:
         task_class = getattr(importlib.import_module(module_name), attribute, None)

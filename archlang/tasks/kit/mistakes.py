@@ -44,9 +44,13 @@ lists_differ = TaskError.wording(
     "{first} of {task} has {first_count} values, and {second} has {second_count}",
     "write the same number of values in both",
 )
-no_table = TaskError.wording(
-    "table of {task} has {count} numbers, which are no rows of symbols = {symbols}",
-    "write the next state for each of the {symbols} symbols, state after state",
+page_fails = TaskError.wording("`{text}` in line {line} of the page of `{task}`: {reason}", "{remedy}")
+outside_vocabulary = TaskError.wording(
+    "`{name}` of the page of `{task}` has the number {number}, and there are {size} of them", "use numbers from 0"
+)
+answer_too_long = TaskError.wording(
+    "the answer of `{task}` has {answer} symbols, and `x` has {length}",
+    "an answer stands at the end of `x`: append a symbol for each of its symbols, as `fill` does",
 )
 no_paths = TaskError.wording("{static} of {task} has no path, or an empty one", 'write `["a.txt", "b.txt"]`')
 no_weight = TaskError.wording(

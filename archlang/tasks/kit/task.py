@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 
 from archlang.elaborate.binding import Binding, sizes_of_task
-from archlang.elaborate.static_arguments import evaluated, plain
+from archlang.elaborate.static_arguments import evaluated, parameter_kind, plain
 from archlang.errors import Diagnostic
 from archlang.resolve import library
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.resolve import prelude
+from archlang.resolve.resolve import Declaration, prelude
 from archlang.resolve.values import MISFIT, Bound, coerce
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED, Lexicon
@@ -279,25 +279,35 @@ class ShippedTask(ABC):
         return task
 
     def _bind(self, statics: Mapping[str, object]) -> Binding:
-        item = library.task(self.name)
-        assert item is not None, f"{self.name}.arch declares it"
+        declaration = self.declared()
+        item = declaration.item
         parameters = {parameter.name: parameter for parameter in item.signature.statics}
         bounds = {}
         for name, static in statics.items():
             if name not in parameters:
-                _refuse(name_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
-            kind = parameters[name].kind or ""
+                refuse(name_mistakes.unknown_static(item.span, name, self.name, parameters, item.name_span))
+            kind = parameter_kind(parameters[name], declaration.file) or ""
             value = coerce(evaluated(static, kind), kind)
             if value is MISFIT:
-                _refuse(name_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
+                refuse(name_mistakes.wrong_kind(item.span, name, kind, f"`{static}`", None))
             bounds[name] = Bound(value, None)
-        binding = Binding(prelude(item), item.span, bounds, _refuse)
-        for name in parameters:
-            bound = binding.lookup(name)
-            assert isinstance(bound, Bound)
-            setattr(self, name, python_value(plain(bound.value)))
+        binding = Binding(declaration, item.span, bounds, refuse)
+        values = {name: bound.value for name in parameters if isinstance(bound := binding.lookup(name), Bound)}
+        self.keep({name: python_value(plain(value)) for name, value in values.items()}, binding)
         self.sizes = sizes_of_task(binding)
         return binding
+
+    @classmethod
+    def declared(cls) -> Declaration:
+        """Returns the signature of the task."""
+        item = library.task(cls.name)
+        assert item is not None, f"{cls.name}.arch declares it"
+        return prelude(item)
+
+    def keep(self, statics: Mapping[str, object], binding: Binding) -> None:
+        """Makes the values of statics attributes."""
+        for name, value in statics.items():
+            setattr(self, name, value)
 
     def check_overlaps(self, statics: Iterable[str]) -> None:
         """Raises TaskError if two of the numbers and ranges that these statics have overlap."""
@@ -413,5 +423,5 @@ def python_value(value: StaticValue | None) -> object:
     return value.text if isinstance(value, Symbol) else value
 
 
-def _refuse(diagnostic: Diagnostic) -> None:
+def refuse(diagnostic: Diagnostic) -> None:
     raise mistakes.TaskError(diagnostic.message, diagnostic.remedy or "`archlang tasks` shows the signature")

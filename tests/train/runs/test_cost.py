@@ -10,11 +10,14 @@ import pytest
 
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
+from archlang.tasks.kit.pages import PageTask
 from archlang.tasks.kit.split import Split
-from archlang.tasks.parity import Parity
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost, estimate_cost, matrix_speed, seconds_per_step
 from archlang.train.runs.points import Point
+from tests.tasks.every import page
+
+Parity = page("parity")
 
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[classes] {
@@ -84,7 +87,7 @@ def test_timing_makes_no_data_of_tests(tmp_path: Path, monkeypatch: pytest.Monke
     generated_splits = []
     generate = Parity.generate
 
-    def noted(task: Parity, split: str, seed: int) -> Split:
+    def noted(task: PageTask, split: str, seed: int) -> Split:
         generated_splits.append(split)
         return generate(task, split, seed)
 

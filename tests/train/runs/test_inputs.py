@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from archlang.tasks.copy import Copy
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.task import Task
 from archlang.train.runs.inputs import FieldFormat
-from tests.tasks.every import NAMES, build
+from tests.tasks.every import NAMES, build, page
 from tests.tasks.test_file_puzzles import MAZE, PUZZLE, SOLUTION, SOLVED
+
+Copy = page("copy")
 
 # Words that look like tokens of the tasks, that consist of other words, or that are unknown.
 WORDS = ("the", "a", "b", "c", "dc", "ab", "d", ".", "[E]", "[B]", "<unk>", "<unused>0", "1", "ü")

@@ -19,7 +19,6 @@ from archlang.graph.summary import summarize
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.plugins import PluginError
-from archlang.tasks.copy import Copy
 from archlang.tasks.kit.metrics import Tally
 from archlang.train import score, trainer
 from archlang.train.record import checkpoint
@@ -33,7 +32,10 @@ from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import Interval, Watcher, evaluations_since_best, ranking
 from tests.sampling import one_in
+from tests.tasks.every import page
 from tests.tiny_run import Train
+
+Copy = page("copy")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
