@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os.path
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from archlang.errors.names import suggest
 
 if TYPE_CHECKING:
     from archlang.syntax.tree import Definition, Extern
-    from archlang.tasks.kit.task import Task
 
     Item = Definition | Extern
     FactsOf = Callable[[Item], Mapping[str, object]]
@@ -124,7 +122,10 @@ def _show(item: Item, more: Mapping[str, object]) -> None:
 
     python = getattr(item, "python", None)
     lines = [signature_text(item), "", *item.documentation, "", *fact_lines(more)]
-    lines += [f"Python: {python}"] if python is not None else []
+    if getattr(item, "body", None) is not None and item.word == "task":
+        lines += [item.span.text, ""]
+    elif python is not None:
+        lines.append(f"Python: {python}")
     for line in (*lines, f"File: {item.span.source.path}:{item.span.line}"):
         console.out.write(line)
 
@@ -152,11 +153,11 @@ def _facts(name: str, item: Item) -> dict[str, object]:
 def declared_facts(item: Item) -> dict[str, object]:
     """Returns the facts of a shipped task with its default statics."""
     from archlang.syntax.tree import Extern
+    from archlang.tasks.kit.make_task import unchecked_task
 
     if not isinstance(item, Extern) or not item.python.startswith("archlang.tasks."):
         return {}
-    module, _, attribute = item.python.partition(":")
-    task: Task = getattr(importlib.import_module(module), attribute).unchecked()
+    task = unchecked_task(item.name, item.python, {})
     return {
         "kind": task.kind.value, "splits": list(task.split_names()), "in_distribution": list(task.in_distribution),
         "broken_down_by": task.breakdown, "metrics": list(task.metrics),

@@ -1,17 +1,18 @@
 """The tables of the documentation that signatures and classes determine. `python -m website.tables` writes them."""
 
-import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from archlang.elaborate.task_pages import TABLE
 from archlang.resolve import library
 from archlang.syntax.printer import unparse
+from archlang.tasks.kit.make_task import unchecked_task
 from archlang.tasks.kit.metrics import MEANINGS
-from archlang.tasks.kit.task import Task
 
 DOCS = Path(__file__).parents[1] / "docs"
 _TASKS = "| task | kind | broken down by | in distribution | generalization |"
 _METRICS = "| metric | meaning |"
+_FUNCTIONS = "| function | result | what it computes |"
 _SETTINGS = "| setting | default | what it sets |"
 
 
@@ -20,7 +21,7 @@ def written() -> Mapping[Path, str]:
     tasks, language = DOCS / "tasks.md", DOCS / "language.md"
     metrics = [(f"`{name}`", meaning) for name, meaning in MEANINGS.items()]
     text = _with_rows(tasks.read_text(encoding="utf-8"), _TASKS, map(_task, sorted(library.task_names())))
-    pages = {tasks: _with_rows(text, _METRICS, metrics)}
+    pages = {tasks: _with_rows(_with_rows(text, _METRICS, metrics), _FUNCTIONS, _functions())}
     text = language.read_text(encoding="utf-8")
     meanings = {row[0]: row[-1] for row in _rows(text, _SETTINGS)}
     settings = [
@@ -34,10 +35,17 @@ def _task(name: str) -> Sequence[str]:
     """Returns the row of a task with its default statics."""
     item = library.task(name)
     assert item is not None
-    module, _, attribute = item.python.partition(":")
-    task: Task = getattr(importlib.import_module(module), attribute).unchecked()
+    task = unchecked_task(name, item.python, {})
     beyond = [split for split in task.split_names() if split not in task.in_distribution]
     return f"`{name}`", task.kind.value, task.breakdown, ", ".join(task.in_distribution), ", ".join(beyond)
+
+
+def _functions() -> Iterator[Sequence[str]]:
+    """Yields the rows of the functions of pages of tasks."""
+    kinds = {"n": "number", "w": "word", "a": "value", "*": "…"}
+    for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]:
+        name, values, result, meaning = line.split("\t")
+        yield f"`{name}({', '.join(kinds[each] for each in values)})`", result or "as of `+`", meaning
 
 
 def _rows(text: str, header: str) -> list[list[str]]:

@@ -26,6 +26,8 @@ LENGTH = "length"
 SCORED = "scored"
 """The name of the word that says which positions of an answer count."""
 
+TABLE = Path(__file__).with_name("page_functions.tsv")
+"""The functions of pages."""
 _KINDS = {"n": NUMBER, "w": WORD, "number": NUMBER, "word": WORD}
 _LOGIC = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 
@@ -34,9 +36,8 @@ _LOGIC = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 def functions() -> Mapping[str, Mapping[int, tuple[str, str]]]:
     """What each function takes and returns, by its number of values, of `append` at least 1: for each value `n` a
     number, `w` a word or `a` either, and the kind of the result, empty if it is as of `+`."""
-    table = Path(__file__).with_name("page_functions.tsv").read_text(encoding="utf-8")
     known: dict[str, dict[int, tuple[str, str]]] = {}
-    for line in table.splitlines()[1:]:
+    for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]:
         name, kinds, result, _ = line.split("\t")
         known.setdefault(name, {})[len(kinds) if "*" not in kinds else 0] = kinds, _KINDS.get(result, "")
     return known

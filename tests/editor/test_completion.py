@@ -63,7 +63,7 @@ def test_recipes_are_completed() -> None:
 
 
 def test_items_and_library_files_are_completed() -> None:
-    assert offered("¦") == ["use", "block", "model", "extern", "recipe", "table"]
+    assert offered("¦") == ["use", "block", "model", "task", "extern", "recipe", "table"]
     assert "archlang.models.panm" in offered("use ¦")
 
 
