@@ -33,7 +33,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {  # Any: arrays of intege
 }  # fmt: skip
 
 
-class Table:
+class SharedWord:
     """The numbers of a static list: a word that all items share."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -90,11 +90,11 @@ class PageMachine(Page):
     def constant(self, number: int) -> Any:
         return np.asarray(number, dtype=np.int64)
 
-    def table(self, numbers: Sequence[int]) -> Table:
-        return Table(numbers)
+    def table(self, numbers: Sequence[int]) -> SharedWord:
+        return SharedWord(numbers)
 
     def kind(self, value: Any) -> str:
-        return WORD if isinstance(value, Ragged | Table) else NUMBER
+        return WORD if isinstance(value, Ragged | SharedWord) else NUMBER
 
     def lanes(self, number: Any) -> Integers:
         """Returns a number of each item [N]."""
@@ -102,7 +102,7 @@ class PageMachine(Page):
 
     def word(self, value: Any) -> Ragged:
         """Returns a value as a word of each item; a number is a word of one symbol."""
-        if isinstance(value, Table):
+        if isinstance(value, SharedWord):
             return Ragged.table(np.broadcast_to(value.values, (self._count, len(value.values))))
         if isinstance(value, Ragged):
             return value
@@ -200,7 +200,7 @@ class PageMachine(Page):
 
     def index(self, word: Any, place: Any, node: tree.Syntax) -> Any:
         at, like = (place.values, place) if isinstance(place, Ragged) else (place, None)
-        if isinstance(place, Table):
+        if isinstance(place, SharedWord):
             at, like = self._aligned([place], node)[0][0], self.word(place)
         sizes: Any = len(word.values)
         starts: Any = 0
