@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_454, 4_200, 254),
-    "elaborate resolve types plan": (10_915, 9_800, 1_115),
+    "syntax": (4_469, 4_200, 269),
+    "elaborate resolve types plan": (11_391, 9_800, 1_591),
     "train api": (10_414, 7_900, 2_514),
-    "tasks data": (10_338, 8_600, 1_738),
+    "tasks data": (10_494, 8_600, 1_894),
     "export": (2_006, 2_400, 0),
     "editor play": (4_641, 4_400, 241),
     "reports": (3_885, 3_700, 185),
-    "cli": (3_874, 3_500, 374),
+    "cli": (3_875, 3_500, 375),
     "": (23_384, 16_500, 6_884),
 }
-TOTAL = 73_911  # the aim is 61,000, and the room of the parts
-TESTS = 65_601  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_559  # the aim is 61,000, and the room of the parts
+TESTS = 65_658  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
