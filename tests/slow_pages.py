@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import sqrt
 
@@ -43,7 +44,10 @@ class Weights:
     def rms(self, name: str, x: Tensor, groups: int = 1) -> Tensor:
         parts = x.reshape(*x.shape[:-1], groups, -1)
         root = (parts.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-        return (parts / root * self[name]).flatten(-2)
+        return (parts / root * self.of.get(f"{name}.weight", torch.ones(()))).flatten(-2)
+
+    def network(self, name: str, x: Tensor) -> Tensor:
+        return self.map(f"{name}.output", self.map(f"{name}.hidden", x).relu())
 
 
 def unit(x: Tensor, groups: int = 1) -> Tensor:
@@ -100,7 +104,7 @@ def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal:
     x = torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
     torch.set_default_dtype(torch.float64)
     try:
-        expected = slow(Weights(module.get_submodule(call.split("[")[0])), x[0])[None]
+        expected = slow(Weights(module.get_submodule(call[: call.index("[")])), x[0])[None]
     finally:
         torch.set_default_dtype(torch.float32)
     actual = module(x, lengths=[N])
@@ -114,7 +118,8 @@ def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal:
 
 
 def language_model(file: str, call: str) -> str:
-    h = f"h = embed[{D}](x) return linear[vocab]({call.replace('(x)', '(h)')})"
+    of_states = re.sub(r"\bx\b", "h", call)
+    h = f"h = embed[{D}](x) return linear[vocab]({of_states})"
     return f"use archlang.models.{file}\nmodel m(x: tokens[n]) -> logits[n, vocab] {{ {h} }}\n"
 
 

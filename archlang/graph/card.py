@@ -169,7 +169,8 @@ def _theorems(graph: Graph, moves: Sequence[Transition], path: _Path) -> tuple[T
     holds = {
         "finite": is_read_once and state is not None and state.constant is not None,
         "positions": _positions(graph) != "none",
-        "turns": turns != (),
+        # A convolution reads neighbours only: information takes n turns.
+        "turns": turns != () and any(own.kind == "attention" for i in graph.instances.values() for own in i.records),
         "windows": any(word == "window" and numbers != (1,) for word, numbers in _all_acts(graph)),
         "resampled": _is_resampled(graph),
     }
@@ -484,7 +485,7 @@ CLAIMS: tuple[tuple[str, str, str, str, str], ...] = (
      "pointwise layers",
      "Merrill and Sabharwal 2023; Chiang 2025, arXiv 2409.13629",
      "nonsolvable"),
-    ("-recurrence attention turns",
+    ("-recurrence turns",
      "could recognize all regular languages and decide connectivity of graphs with turns in proportion to log n, but "
      "its turns ({turns}) do not depend on n",
      "universal transformers of the paper's form; what can be represented, not learned",

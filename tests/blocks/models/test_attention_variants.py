@@ -89,8 +89,7 @@ def value_residual_layers(w: Weights, h: Tensor) -> Tensor:
             v = a * v + b * first
         q, k = (rotated(w.map(f"{at}linear_{i}", u), 2) for i in (2, 3))
         h = h + w.map(f"{at}linear_4", weighed(softmax_past(scored(q, k, 2)), v))
-        hidden = w.map(f"{at}feedforward.hidden", w.rms(f"{at}rms_norm_2", h)).relu()
-        h = h + w.map(f"{at}feedforward.output", hidden)
+        h = h + w.network(f"{at}feedforward", w.rms(f"{at}rms_norm_2", h))
     return h
 
 
