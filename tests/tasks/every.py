@@ -50,6 +50,15 @@ SMALL: dict[str, dict[str, object]] = {
     "arithmetic": {"train_size": 220, "iid_size": 5},
     "mqar": {"train_size": 5, "valid_size": 5, "test_size": 5},
     "parity": {"train_size": 50},
+    **{
+        name: {"train_size": 50, "valid_size": 30, "test_size": 30}
+        for name in (
+            "even_pairs", "cycle_navigation", "reverse_string", "duplicate_string", "odds_first",
+            "missing_duplicate_string", "binary_addition", "binary_multiplication", "compute_sqrt",
+            "modular_arithmetic_brackets", "addition", "set_complement",
+        )
+    },
+    "selective_copying": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "automaton": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "word_problem": {"train_size": 50, "valid_size": 5, "test_size": 5},
     "modular_arithmetic": {"train_size": 50},

@@ -5,8 +5,9 @@ Every statement runs for all items; where a condition excludes some, their value
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from math import isqrt
-from operator import add, eq, ge, gt, le, lt, mul, ne, sub
+from operator import add, eq, ge, gt, le, lt, mul, ne, pow, sub
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ _SMALL = 1 << 61
 
 _OUTSIDE = "place {} of a word of {} symbols"
 _WITHIN = "places are from 0 to `size(…) - 1`"
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {  # Any: arrays of integers or of Python's
-    "+": add, "-": sub, "*": mul, "/": np.floor_divide, "%": np.remainder, "==": eq, "!=": ne, "<": lt, "<=": le,
-    ">": gt, ">=": ge,
+_COMPARISONS = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+# Any: arrays of integers, or of Python's
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": add, "-": sub, "*": mul, "power": pow, "/": np.floor_divide, "%": np.remainder,
 }  # fmt: skip
 
 
@@ -44,15 +46,13 @@ class PageMachine(Page):
     """Computes the values of a page for items of some lengths [N]."""
 
     def __init__(self, binding: Binding, rng: RandomStream, lengths: Integers) -> None:
-        super().__init__(binding, self._refuse_page)
+        super().__init__(binding, _refuse)
         self._rng, self._lengths, self._count = rng, np.asarray(lengths, dtype=np.int64), len(lengths)
         self._steps = 0
-        # The items for which the statement runs, and the positions of words of a layout for which an expression does.
+        # The items for which a statement runs, and the positions of words for which an expression is computed, with the
+        # offsets of the words.
         self._lane: Any = np.True_
-        self._places_of: list[tuple[Integers, Any]] = []
-
-    def _refuse_page(self, mistake: Diagnostic) -> None:
-        raise mistakes.TaskError(mistake.message, mistake.remedy or f"archlang explain {mistake.code}")
+        self._positions: list[tuple[Integers, Any]] = []
 
     def _require(self, holds: Any, like: Any, node: tree.Syntax, reason: str, remedy: str, *facts: Any) -> None:
         """Raises TaskError if a condition fails for an item that counts, with its facts. `like` is the word with whose
@@ -60,27 +60,26 @@ class PageMachine(Page):
         if np.all(holds):
             return
         live = self._lane
-        if isinstance(like, Ragged):
+        if like is not None:
             live = np.repeat(np.broadcast_to(live, self._count), like.lengths)
-            for offsets, truth in self._places_of:
-                live = live & truth if _are_equal(offsets, like.offsets) else live
-        fails = live & ~np.asarray(holds, dtype=np.bool_)
-        if np.any(fails):
-            shown = [np.broadcast_to(fact, np.shape(fails)).reshape(-1)[np.argmax(fails)] for fact in facts]
-            reason = reason.format(*shown)
-            line = node.span.line - self.item.span.line + 1
-            raise mistakes.page_fails(node.span.text.split("\n")[0], line, self.item.name, reason, remedy)
+            for offsets, truth in self._positions:
+                live = live & truth if np.array_equal(offsets, like.offsets) else live
+        if np.any(fails := live & ~np.asarray(holds, dtype=np.bool_)):
+            place = np.argmax(fails)
+            shown = [np.broadcast_to(fact, np.shape(fails)).reshape(-1)[place] for fact in facts]
+            line, text = node.span.line - self.item.span.line + 1, node.span.text.split("\n")[0]
+            raise mistakes.page_fails(text, line, self.item.name, reason.format(*shown), remedy)
 
     @contextmanager
     def _only(self, test: Any) -> Iterator[None]:
         """Runs for the items, or the positions, where a test holds."""
-        lane, places = self._lane, list(self._places_of)
+        lane, positions = self._lane, list(self._positions)
         if isinstance(test, Ragged):
-            self._places_of.append((test.offsets, test.values != 0))
+            self._positions.append((test.offsets, test.values != 0))
         else:
             self._lane = lane & (np.asarray(test) != 0)
         yield
-        self._lane, self._places_of = lane, places
+        self._lane, self._positions = lane, positions
 
     # Values
 
@@ -100,247 +99,203 @@ class PageMachine(Page):
         """Returns a number of each item [N]."""
         return np.asarray(np.broadcast_to(number, self._count))
 
+    def symbols(self, numbers: Any) -> Integers:
+        """Returns numbers as symbols of words, which have 64 bits."""
+        small = _small(numbers)
+        self._require(small.dtype.kind != "O", None, self.item, "a symbol of a word is too large", "use a remainder")
+        return small if small.dtype.kind != "O" else np.zeros(np.shape(small), dtype=np.int64)
+
     def word(self, value: Any) -> Ragged:
         """Returns a value as a word of each item; a number is a word of one symbol."""
         if isinstance(value, SharedWord):
             return Ragged.table(np.broadcast_to(value.values, (self._count, len(value.values))))
         if isinstance(value, Ragged):
             return value
-        return Ragged(_small(self.lanes(value)), np.arange(self._count + 1))
+        return Ragged(self.symbols(self.lanes(value)), np.arange(self._count + 1))
 
-    def _aligned(self, values: Sequence[Any], node: tree.Syntax) -> tuple[list[Any], Ragged | None]:
-        """Returns the arrays of values for an elementwise function, and a word with the positions of its result; None
-        if it is a number."""
-        words = [self.word(value) for value in values if self.kind(value) is WORD]
-        if not words:
-            return list(values), None
-        like = words[0]
-        for word in words[1:]:
-            same = word.lengths == like.lengths
-            self._require(
-                same,
-                None,
-                node,
-                "one word has {} symbols, and another {}",
-                "combine words of one length",
-                word.lengths,
-                like.lengths,
-            )
-            if not same.all():  # of items that do not count
-                word = self._picked(same, word, like)
-                like = self._picked(same, like, word)
-        arrays = [
-            np.repeat(value, like.lengths) if self.kind(value) is NUMBER and np.ndim(value) else value
-            for value in values
-        ]
-        return [self._fitted(each, like) if self.kind(each) is WORD else each for each in arrays], like
+    def along(self, value: Any, word: Ragged, node: tree.Syntax) -> Any:
+        """Returns the symbols of a value beside those of a word; those of a number of all items are one."""
+        if self.kind(value) is NUMBER:
+            return np.repeat(value, word.lengths) if np.ndim(value) else value
+        other = self.word(value)
+        same = other.lengths == word.lengths
+        self._require(same, None, node, "one word has {} symbols, and another {}", "combine words of one length",
+                      word.lengths, other.lengths)  # fmt: skip
+        return other.values if same.all() else self._picked(same, other, word).values
 
-    def along(self, value: Any, word: Ragged) -> np.ndarray:
-        """Returns the symbols of a value beside those of a word."""
-        return np.asarray(self._elementwise([value, word], self.item, lambda a, b: a + 0 * b.astype(np.int64)).values)
-
-    def _fitted(self, value: Any, like: Ragged) -> Any:
-        word = self.word(value)
-        return word.values if len(word.values) == len(like.values) else self._picked(np.False_, word, like).values
+    def _elementwise(self, values: Sequence[Any], node: tree.Syntax, function: Callable[..., Any]) -> Any:
+        """Returns what a function computes from numbers, or from the symbols of words; it may read their `_like`."""
+        self._like = next((self.word(value) for value in values if self.kind(value) is WORD), None)
+        like = self._like
+        result = function(*(value if like is None else self.along(value, like, node) for value in values))
+        result = _small(result if hasattr(result, "dtype") else np.array(result, dtype=object))
+        return result if like is None else Ragged(self.symbols(result), like.offsets)
 
     def _picked(self, test: Any, first: Any, second: Any) -> Any:
         """Returns the first value for the items where a test holds, and the second for the others."""
         if self.kind(first) is NUMBER:
             return np.where(test, first, second)
         a, b = self.word(first), self.word(second)
-        if _are_equal(a.offsets, b.offsets):
-            where = np.repeat(np.broadcast_to(test, self._count), a.lengths)
-            return Ragged(np.where(where, a.values, b.values), a.offsets)
-        starts = np.where(test, a.offsets[:-1], b.offsets[:-1] + len(a.values))
         both = Ragged(np.concatenate([a.values, b.values]), a.offsets)
+        starts = np.where(test, a.offsets[:-1], b.offsets[:-1] + len(a.values))
         return both.slices(starts, np.where(test, a.lengths, b.lengths))
 
     # Expressions
 
     def binary(self, operator: str, left: Any, right: Callable[[], Any], node: tree.Syntax) -> Any:
         if operator in ("and", "or"):
-            truth = self._elementwise([left, self.constant(0)], node, lambda a, b: a != b)
-            test = truth if operator == "and" else self.binary("==", truth, lambda: self.constant(0), node)
-            return self.select(test, lambda: self.binary("!=", right(), lambda: self.constant(0), node), lambda: truth)
+            truth = self._is_not(0, left, node)
+            decided = (lambda: self._is_not(0, right(), node)), (lambda: truth)
+            return self.select(truth, *(decided if operator == "and" else reversed(decided)))
         return self._elementwise([left, right()], node, lambda a, b: self._computed(operator, a, b, node))
 
-    def _elementwise(self, values: Sequence[Any], node: tree.Syntax, function: Callable[..., Any]) -> Any:
-        self._like: Ragged | None
-        arrays, self._like = self._aligned(values, node)
-        like = self._like
-        result = function(*arrays)
-        if result.dtype == np.bool_:
-            result = result.astype(np.int64)
-        return result if like is None else Ragged(_small(result), like.offsets)
+    def _is_not(self, number: int, value: Any, node: tree.Syntax) -> Any:
+        return self._elementwise([value], node, lambda a: a != number)
 
     def _computed(self, operator: str, a: Any, b: Any, node: tree.Syntax) -> Any:
-        function = _OPERATORS[operator]
+        if operator in _COMPARISONS:
+            return _COMPARISONS[operator](a, b)
+        function, bounds = _ARITHMETIC[operator], (_bound(a), _bound(b))
         if operator in ("/", "%"):
             self._require(b != 0, self._like, node, "it divides by zero", "exclude 0 by `when` or `if`")
             return function(a, np.where(b == 0, 1, b))
-        if operator not in ("+", "-", "*"):
-            return function(a, b)
-        bounds = _bound(a), _bound(b)
-        if (bounds[0] * bounds[1] if operator == "*" else sum(bounds)) < _SMALL:
-            return function(a, b)
-        result = np.asarray(function(np.asarray(a, dtype=object), np.asarray(b, dtype=object)), dtype=object)
-        if _bound(result).bit_length() > _MOST_BITS:
+        if operator == "power":
+            self._require(b >= 0, self._like, node, "the exponent is {}", "choose one of at least 0", b)
+            bits, b = bounds[0].bit_length() * bounds[1], np.maximum(b, 0)
+        else:
+            bits = sum(each.bit_length() for each in bounds) if operator == "*" else max(bounds).bit_length() + 1
+        if bits > _MOST_BITS:
             self._require(np.False_, None, node, f"a number has more than {_MOST_BITS} bits", "take remainders by `%`")
-            return np.zeros(np.shape(result), dtype=np.int64)  # no item that counts has it
-        return _small(result)
+            return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), dtype=np.int64)  # of items that do not count
+        kind = np.int64 if bits < _SMALL.bit_length() else object
+        return _small(np.asarray(function(_as(kind, a), _as(kind, b)), dtype=kind))
 
     def select(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-        with self._only(test):
+        truth = self._is_not(0, test, self.item)
+        with self._only(truth):
             first = then()
-        with self._only(self.binary("==", test, lambda: self.constant(0), self.item)):
+        with self._only(self._is_not(1, truth, self.item)):
             second = otherwise()
         if self.kind(test) is NUMBER and self.kind(first) is WORD and self.kind(second) is WORD:
-            return self._picked(test != 0, first, second)
-        return self._elementwise([test, first, second], self.item, lambda t, a, b: np.where(t != 0, a, b))
+            return self._picked(truth != 0, first, second)
+        return self._elementwise([truth, first, second], self.item, lambda t, a, b: np.where(t != 0, a, b))
 
     def index(self, word: Any, place: Any, node: tree.Syntax) -> Any:
-        at, like = (place.values, place) if isinstance(place, Ragged) else (place, None)
-        if isinstance(place, SharedWord):
-            at, like = self._aligned([place], node)[0][0], self.word(place)
-        sizes: Any = len(word.values)
-        starts: Any = 0
-        if isinstance(word, Ragged):
-            sizes, starts = word.lengths, word.offsets[:-1]
-            if like is not None:
-                sizes, starts = np.repeat(sizes, like.lengths), np.repeat(starts, like.lengths)
+        like = self.word(place) if self.kind(place) is WORD else None
+        at = place if like is None else like.values
+        sizes, starts = (word.lengths, word.offsets[:-1]) if isinstance(word, Ragged) else (len(word.values), 0)
+        if like is not None:
+            sizes, starts = self.along(sizes, like, node), self.along(starts, like, node)
         fits = (at >= 0) & (at < sizes)
         self._require(fits, like, node, _OUTSIDE, _WITHIN, at, sizes)
-        if not len(word.values):
-            result = np.zeros(np.shape(fits), dtype=np.int64)
-        else:
-            result = word.values[np.minimum(starts + np.where(fits, at, 0), len(word.values) - 1)]
+        padded = word.values if len(word.values) else np.zeros(1, dtype=np.int64)
+        result = padded[np.minimum(starts + np.where(fits, at, 0), len(padded) - 1)]
         return result if like is None else Ragged(result, like.offsets)
 
     def range(self, low: Any, high: Any, node: tree.Syntax) -> Any:
-        counts = self._counts(high - low + 1, node, least=None)
+        counts = self._counts(np.maximum(high - low + 1, 0), node)
         return Ragged(ranges(counts) + np.repeat(self.lanes(low), counts), offsets_of(counts))
 
-    def _counts(self, number: Any, node: tree.Syntax, least: int | None = 0) -> Integers:
-        """Returns the lengths of words that begin; a range may end before it begins."""
+    def _counts(self, number: Any, node: tree.Syntax) -> Integers:
+        """Returns the lengths of new words."""
         counts = self.lanes(number)
-        fits = (counts >= (-np.inf if least is None else least)) & (counts <= _MOST_SYMBOLS)
+        fits = (counts >= 0) & (counts <= _MOST_SYMBOLS)
         self._require(fits, None, node, "the word has {} symbols", f"choose a length from 0 to {_MOST_SYMBOLS}", counts)
-        return np.asarray(np.where(fits & self._lane, np.maximum(counts, 0), 0), dtype=np.int64)
-
-    def call(self, function: str, values: Sequence[Any], node: tree.CallExpression, target: str) -> Any:
-        return getattr(self, f"_call_{function}")(values, node, target)
+        return np.asarray(np.where(fits & self._lane, counts, 0), dtype=np.int64)
 
     def listed(self, values: Sequence[Any]) -> Ragged:
-        return self._call_append(values, self.item, "")
-
-    def _call_append(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
         words = [self.word(value) for value in values]
         begins = np.cumsum([0, *(len(word.values) for word in words)])
         starts = np.stack([word.offsets[:-1] + begin for word, begin in zip(words, begins, strict=False)], axis=1)
         lengths = np.stack([word.lengths for word in words], axis=1)
-        joined = Ragged(np.concatenate([word.values for word in words]), offsets_of(lengths.reshape(-1)))
-        offsets = offsets_of(lengths.sum(axis=1))
-        return Ragged(joined.slices(starts.reshape(-1), lengths.reshape(-1)).values, offsets)
+        joined = Ragged(np.concatenate([word.values for word in words]), begins)
+        symbols = joined.slices(starts.reshape(-1), lengths.reshape(-1)).values
+        return Ragged(symbols, offsets_of(lengths.sum(axis=1)))
 
-    def _call_draw(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        bound, like = values[0], values[0] if isinstance(values[0], Ragged) else None
-        if len(values) == 2:
-            counts = self._counts(values[1], node)
-            like = Ragged(np.zeros(counts.sum(), dtype=np.int64), offsets_of(counts))
-            bound = np.repeat(bound, counts) if np.ndim(bound) else bound
-        bounds = self.word(bound).values if self.kind(bound) is WORD else bound
-        fits = (bounds >= 1) & (bounds < 1 << 32)
-        checked = like if np.ndim(bounds) and like is not None else None
-        self._require(fits, checked, node, "a number is drawn below {}", "choose a bound from 1 to 2^32", bounds)
-        size = self._count if like is None else len(like.values)
-        drawn = self._rng.below(np.where(fits, bounds, 1), size)
-        return drawn if like is None else Ragged(drawn, like.offsets)
+    def call(self, function: str, values: Sequence[Any], node: tree.CallExpression, target: str) -> Any:
+        word = self.word(values[0]) if self.kind(values[0]) is WORD else Ragged.table(np.zeros((0, 0), dtype=np.int64))
+        match function, values:
+            case "append", _:
+                return self.listed(values)
+            case "digits", [number, base, count]:
+                counts = self._counts(count, node)
+                digits = Ragged(np.zeros(counts.sum(), dtype=np.int64), offsets_of(counts))
+                for place in range(int(counts.max(initial=0))):
+                    chosen = np.flatnonzero(counts > place)
+                    digit = self.lanes(self._computed("%", number, base, node))
+                    digits.values[digits.offsets[chosen] + place] = self.symbols(digit)[chosen]
+                    number = self._computed("/", number, base, node)
+                return digits
+            case "draw", [bound]:
+                like = word if self.kind(bound) is WORD else None
+                drawn = self._drawn(bound if like is None else word.values, like, node)
+                return drawn if like is None else Ragged(drawn, word.offsets)
+            case "draw", [bound, count]:
+                filled = self.call("fill", [self.constant(0), count], node, "")
+                return Ragged(self._drawn(self.along(bound, filled, node), filled, node), filled.offsets)
+            case "fill", [number, count]:
+                counts = self._counts(count, node)
+                return Ragged(np.repeat(self.symbols(self.lanes(number)), counts), offsets_of(counts))
+            case "indices", _:
+                return Ragged(ranges(word.lengths), word.offsets)
+            case "max" | "min", _:
+                extreme = np.maximum if function == "max" else np.minimum
+                return self._elementwise(values, node, extreme) if values[1:] else self._extreme(extreme, word, node)
+            case "power", _:
+                return self._elementwise(values, node, lambda a, b: self._computed(function, a, b, node))
+            case "put", [_, place, symbol]:
+                return self._put(word, self.lanes(place), self.symbols(self.lanes(symbol)), node, target)
+            case "reverse", _:
+                ends = np.repeat(word.offsets[:-1] + word.offsets[1:] - 1, word.lengths)
+                return Ragged(word.values[ends - np.arange(len(word.values))], word.offsets)
+            case "shuffle" | "sort", _:
+                keys = word.values if function == "sort" else self._rng.words(len(word.values))
+                order = np.lexsort((keys, np.repeat(np.arange(self._count), word.lengths)))
+                return Ragged(word.values[order], word.offsets)
+            case "size", _:
+                return word.lengths
+            case "slice", [_, start, count]:
+                fits = self.lanes((start >= 0) & (count >= 0) & (start + count <= word.lengths))
+                reason = "it takes {1} symbols from place {0}, and the word has {2}"
+                self._require(fits, None, node, reason, _WITHIN, start, count, word.lengths)
+                return word.slices(word.offsets[:-1] + np.where(fits, start, 0), np.where(fits, count, 0))
+            case "sqrt", _:
+                return self._elementwise(values, node, lambda a: self._root(a, node))
+        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(word.values, dtype=np.int64)])
+        return running[word.offsets[1:]] - running[word.offsets[:-1]]
 
-    def _call_fill(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        counts = self._counts(values[1], node)
-        return Ragged(np.repeat(_small(self.lanes(values[0])), counts), offsets_of(counts))
+    def _drawn(self, bounds: Any, like: Ragged | None, node: tree.Syntax) -> Any:
+        """Returns a random number below each bound. Those of large bounds have 64 bits more than these."""
+        fits, size = bounds >= 1, self._count if like is None else len(like.values)
+        self._require(fits, like, node, "a number is drawn below {}", "choose a bound of at least 1", bounds)
+        bounds = np.where(fits, bounds, 1)
+        if (bits := _bound(bounds).bit_length()) <= 32:
+            return self._rng.below(bounds, size)
+        words = self._rng.words((size, bits // 64 + 2)).astype(object)
+        numbers = reduce(lambda number, word: (number << 64) | word, words.T)
+        return _small((numbers * np.asarray(bounds, dtype=object)) >> (64 * words.shape[1]))
 
-    def _call_indices(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        word = self.word(values[0])
-        return Ragged(ranges(word.lengths), word.offsets)
-
-    def _call_max(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        return self._extreme(np.maximum, values, node)
-
-    def _call_min(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        return self._extreme(np.minimum, values, node)
-
-    def _extreme(self, function: np.ufunc, values: Sequence[Any], node: tree.Syntax) -> Any:
-        if len(values) == 2:
-            return self._elementwise(values, node, function)
-        word = self.word(values[0])
-        found = word.lengths > 0
-        self._require(found, None, node, "the word is empty", "exclude empty words by `when` or `if`")
-        result = np.zeros(self._count, dtype=np.int64)
-        if found.any():
-            result[found] = function.reduceat(word.values, word.offsets[:-1][found])
+    def _extreme(self, function: np.ufunc, word: Ragged, node: tree.Syntax) -> Integers:
+        is_full, result = word.lengths > 0, np.zeros(self._count, dtype=np.int64)
+        self._require(is_full, None, node, "the word is empty", "exclude empty words by `when` or `if`")
+        if is_full.any():
+            result[is_full] = function.reduceat(word.values, word.offsets[:-1][is_full])
         return result
 
-    def _call_put(self, values: Sequence[Any], node: tree.CallExpression, target: str) -> Ragged:
-        word, place, symbol = self.word(values[0]), self.lanes(values[1]), self.lanes(_small(values[2]))
+    def _put(self, word: Ragged, place: Integers, symbol: Integers, node: tree.CallExpression, target: str) -> Ragged:
         fits = (place >= 0) & (place < word.lengths)
         self._require(fits, None, node, _OUTSIDE, _WITHIN, place, word.lengths)
         # A name that is updated gives up its word, unless another name has it too.
-        first = node.arguments and node.arguments[0]
-        is_own = isinstance(first, tree.Name) and first.text == target
-        shares = sum(value is word for value in self.values.values())
-        result = word if is_own and shares == 1 else Ragged(word.values.copy(), word.offsets)
+        shares = [name for name, value in self.values.items() if value is word]
+        result = word if shares == [target] else Ragged(word.values.copy(), word.offsets)
         chosen = np.flatnonzero(fits & self._lane)
         result.values[result.offsets[chosen] + place[chosen]] = symbol[chosen]
         return result
 
-    def _call_reverse(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        word = self.word(values[0])
-        ends = np.repeat(word.offsets[:-1] + word.offsets[1:] - 1, word.lengths)
-        return Ragged(word.values[ends - np.arange(len(word.values))], word.offsets)
-
-    def _call_shuffle(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        word = self.word(values[0])
-        return self._ordered(word, self._rng.words(len(word.values)))
-
-    def _call_sort(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        word = self.word(values[0])
-        return self._ordered(word, word.values)
-
-    def _ordered(self, word: Ragged, keys: np.ndarray) -> Ragged:
-        order = np.lexsort((keys, np.repeat(np.arange(self._count), word.lengths)))
-        return Ragged(word.values[order], word.offsets)
-
-    def _call_size(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        return self.word(values[0]).lengths
-
-    def _call_slice(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Ragged:
-        word, start, count = self.word(values[0]), self.lanes(values[1]), self.lanes(values[2])
-        fits = (start >= 0) & (count >= 0) & (start + count <= word.lengths)
-        self._require(
-            fits,
-            None,
-            node,
-            "it takes {1} symbols from place {0}, and the word has {2}",
-            _WITHIN,
-            start,
-            count,
-            word.lengths,
-        )
-        return word.slices(word.offsets[:-1] + np.where(fits, start, 0), np.where(fits, count, 0))
-
-    def _call_sqrt(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        def root(numbers: Any) -> Any:
-            self._require(numbers >= 0, self._like, node, "it is the root of a negative number", "choose another one")
-            whole = [isqrt(max(number, 0)) for number in np.asarray(numbers, dtype=object).reshape(-1)]
-            return _small(np.array(whole, dtype=object).reshape(np.shape(numbers)))
-
-        return self._elementwise(values, node, root)
-
-    def _call_sum(self, values: Sequence[Any], node: tree.Syntax, target: str) -> Any:
-        word = self.word(values[0])
-        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(word.values, dtype=np.int64)])
-        return running[word.offsets[1:]] - running[word.offsets[:-1]]
+    def _root(self, numbers: Any, node: tree.Syntax) -> Any:
+        self._require(numbers >= 0, self._like, node, "it is the root of {}", "choose a number of at least 0", numbers)
+        roots = [isqrt(max(number, 0)) for number in np.asarray(numbers, dtype=object).reshape(-1)]
+        return _small(np.array(roots, dtype=object).reshape(np.shape(numbers)))
 
     # Statements
 
@@ -361,38 +316,40 @@ class PageMachine(Page):
 
     def scan(self, word: Any, step: Callable[[Any], Any], node: tree.Syntax) -> Ragged:
         scanned = self.word(word)
+        scanned = Ragged(scanned.values.copy(), scanned.offsets)  # a step may put other symbols there
         emitted, last = np.zeros(len(scanned.values), dtype=np.int64), len(scanned.values) - 1
         for taken in self._each_step(scanned.lengths, node):
             with self._only(scanned.lengths > taken):
                 value = step(scanned.values[np.minimum(scanned.offsets[:-1] + taken, last)])
                 chosen = np.flatnonzero(self._lane)
                 if value is not None:
-                    emitted[scanned.offsets[chosen] + taken] = self.lanes(_small(value))[chosen]
+                    emitted[scanned.offsets[chosen] + taken] = self.symbols(self.lanes(value))[chosen]
         return Ragged(emitted, scanned.offsets)
 
     def _each_step(self, counts: Integers, node: tree.Syntax) -> Iterator[int]:
         longest = int(np.where(self._lane, counts, 0).max(initial=0))
-        for taken in range(longest):
-            self._steps += 1
-            if self._steps > MOST_STEPS or longest > MOST_STEPS:
-                line = node.span.line - self.item.span.line + 1
-                reason = f"the loops take more than {MOST_STEPS} steps together"
-                raise mistakes.page_fails(node.span.text.split("\n")[0], line, self.item.name, reason, "take fewer")
-            yield taken
+        self._steps += longest
+        reason = f"the loops of the page take more than {MOST_STEPS} steps"
+        self._require(np.asarray(self._steps <= MOST_STEPS), None, node, reason, "take fewer steps")
+        yield from range(longest)
 
 
-def _are_equal(offsets: Integers, others: Integers) -> bool:
-    return offsets is others or np.array_equal(offsets, others)
+def _refuse(mistake: Diagnostic) -> None:
+    raise mistakes.TaskError(mistake.message, mistake.remedy or f"archlang explain {mistake.code}")
+
+
+def _as(kind: type, numbers: Any) -> Any:
+    # An array without axes keeps numpy's integers in place of Python's.
+    return np.asarray(np.asarray(numbers).tolist(), dtype=kind) if np.ndim(numbers) == 0 else np.asarray(numbers, kind)
 
 
 def _bound(numbers: Any) -> int:
-    """The largest magnitude of some numbers, or more."""
-    if not np.size(numbers):
-        return 0
-    return max(abs(int(np.max(numbers))), abs(int(np.min(numbers))))
+    """The largest magnitude of some numbers."""
+    return max(abs(int(np.max(numbers))), abs(int(np.min(numbers)))) if np.size(numbers) else 0
 
 
 def _small(numbers: Any) -> Any:
-    """Returns Python's integers as an array of 64 bits, if they fit."""
-    is_large = np.asarray(numbers).dtype.kind == "O" and _bound(numbers) < _SMALL
-    return numbers.astype(np.int64) if is_large else numbers
+    """Returns truths, and Python's integers if they fit, as an array of 64 bits."""
+    numbers = np.asarray(numbers)
+    is_small = numbers.dtype.kind == "b" or (numbers.dtype.kind == "O" and _bound(numbers) < _SMALL)
+    return numbers.astype(np.int64) if is_small else numbers

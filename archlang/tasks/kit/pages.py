@@ -91,7 +91,7 @@ class PageTask(ByLength):
         if self.kind is Kind.SEQ2SEQ:
             assert isinstance(self, DecodedPage), "`page_class` makes it one"
             return replace(answered(fields, answers, self.begin, self.end), groups=groups)
-        marks = machine.along(machine.values.get(SCORED, machine.constant(1)), answers)
+        marks = machine.along(machine.values.get(SCORED, machine.constant(1)), answers, machine.item)
         targets, scored = self._at_end(fields["x"], answers, marks)
         return Split(fields, targets, scored, groups)
 

@@ -1,0 +1,183 @@
+"""The values of a page are those of Python, item by item."""
+
+from collections.abc import Callable
+from itertools import chain
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archlang.tasks.kit.drawing import RandomStream
+from archlang.tasks.kit.mistakes import TaskError
+from archlang.tasks.kit.page_machine import PageMachine
+from archlang.tasks.kit.pages import PageTask, page_class
+from archlang.tasks.kit.split import Ragged
+from tests.tasks.every import Drawn
+
+LENGTHS = [3, 1, 6, 2]
+WORDS = [[1, 0, 3], [2], [3, 3, 0, 1, 2, 0], [0, 1]]
+
+
+def page(body: str, statics: str = "table: list = [5, 3, 4, 9]", result: str = "classes") -> PageTask:
+    """A task with a page that binds `x` to a random word over 0 to 3."""
+    text = (
+        f"task mine[{statics}, k = 2](x: tokens[n]) -> logits[{result}] with length_ranges\n"
+        f'    gives vocab = [0..3, "a", "b"], classes = 9 {{\n    x = draw(4, length)\n    {body}\n}}'
+    )
+    task_class = page_class("mine", text)
+    assert task_class is not None
+    return task_class.unchecked()
+
+
+def values(body: str, name: str = "v") -> Any:  # Any: numbers or words of each item
+    machine = PageMachine(page(f"{body}\n    return 0")._binding, Drawn([*chain(*WORDS)]), np.array(LENGTHS))
+    machine.read()
+    value = machine.values[name]
+    if isinstance(value, Ragged):
+        return [value[index].tolist() for index in range(len(value))]
+    return machine.lanes(value).tolist()
+
+
+EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
+    "3 + length * k - 1": lambda w: 3 + len(w) * 2 - 1,
+    "-length / 2": lambda w: -len(w) // 2,
+    "-length % 3": lambda w: -len(w) % 3,
+    "length == 3 or length > 4": lambda w: int(len(w) == 3 or len(w) > 4),
+    "not length == 3": lambda w: int(len(w) != 3),
+    "length >= 2 and x[1] == 1": lambda w: int(len(w) >= 2 and w[1] == 1),
+    "length < 2 or x[1] == 1": lambda w: int(len(w) < 2 or w[1] == 1),
+    "x[length - 1]": lambda w: w[-1],
+    "table[x]": lambda w: [[5, 3, 4, 9][symbol] for symbol in w],
+    "table[length / 2]": lambda w: [5, 3, 4, 9][len(w) // 2],
+    "x + 10 * indices(x)": lambda w: [symbol + 10 * place for place, symbol in enumerate(w)],
+    "x[indices(x) - 1] when indices(x) > 0 else 7": lambda w: [7, *w[:-1]],
+    "6 / x when x > 0 else 0": lambda w: [6 // symbol if symbol else 0 for symbol in w],
+    "reverse(x) when length > 2 else append(x, 9)": lambda w: w[::-1] if len(w) > 2 else [*w, 9],
+    "append(x, length, [8, 9])": lambda w: [*w, len(w), 8, 9],
+    "fill(k, length - 1)": lambda w: [2] * (len(w) - 1),
+    "2..length": lambda w: list(range(2, len(w) + 1)),
+    "slice(x, length / 2, length - length / 2)": lambda w: w[len(w) // 2 :],
+    "put(x, length - 1, 8)": lambda w: [*w[:-1], 8],
+    "sort(x)": sorted,
+    "x |> sort |> reverse": lambda w: sorted(w)[::-1],
+    "sum(x)": sum,
+    "size(append(x, x))": lambda w: 2 * len(w),
+    "max(x) - min(x)": lambda w: max(w) - min(w),
+    "max(x, 1)": lambda w: [max(symbol, 1) for symbol in w],
+    "min(length, 2)": lambda w: min(len(w), 2),
+    "digits(length * 5, 3, 4)": lambda w: [len(w) * 5 // 3**place % 3 for place in range(4)],
+    "power(3, 60 * length) % 1_000_003": lambda w: pow(3, 60 * len(w), 1_000_003),
+    "sqrt(power(2, 63 + length)) % 1_000": lambda w: isqrt(2 ** (63 + len(w))) % 1000,
+    "power(10, 20) * length / power(10, 19)": lambda w: 10 * len(w),
+    '"b" - "a"': lambda w: 1,
+    "true + 1": lambda w: 2,
+    "1 when k == 2 else x[99]": lambda w: 1,
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_expression_is_that_of_python(expression: str) -> None:
+    assert values(f"v = {expression}") == [EXPRESSIONS[expression](list(word)) for word in WORDS]
+
+
+def test_loops_and_branches_decide_for_each_item() -> None:
+    body = """
+    v = fill(0, length)
+    total = 0
+    most = 0
+    scan a in x carry v, total, most {
+        total <- total + a
+        if a > 1 { most <- most + 1 } else {
+            if a == 0 { v <- put(v, most % length, total) }
+        }
+    }
+    """
+
+    def expected(word: list[int]) -> tuple[list[int], int]:
+        v, total, most = [0] * len(word), 0, 0
+        for a in word:
+            total += a
+            if a > 1:
+                most += 1
+            elif a == 0:
+                v[most % len(word)] = total
+        return v, most
+
+    assert values(body) == [expected(word)[0] for word in WORDS]
+    assert values(body, "most") == [expected(word)[1] for word in WORDS]
+
+
+def test_a_scan_emits_a_symbol_for_each_symbol_and_repeat_counts_for_each_item() -> None:
+    assert values("s = 0\n    v = scan a in x carry s {\n s <- s + a\n emit 2 * s\n}") == [
+        [2 * sum(word[: end + 1]) for end in range(len(word))] for word in WORDS
+    ]
+    assert values("v = 1\n    repeat length { v <- 2 * v }") == [2 ** len(word) for word in WORDS]
+    assert values("v = 1\n    repeat 70 { v <- 2 * v }\n    w = v / power(2, 69)", "w") == [2] * 4
+
+
+def test_a_word_that_two_names_have_changes_under_one_of_them() -> None:
+    body = "v = x\n w = v\n repeat 1 { v <- put(v, 0, 9) }\n y = scan a in v carry v {\n v <- put(v, 0, 5)\n emit a\n}"
+    assert values(body, "x") == values(body, "w") == WORDS
+    assert values(body, "y") == [[9, *word[1:]] for word in WORDS]
+    assert values(body) == [[5, *word[1:]] for word in WORDS]
+
+
+def test_numbers_are_drawn_below_bounds_of_any_size() -> None:
+    machine = PageMachine(page("return 0")._binding, RandomStream("large"), np.full(2_000, 4))
+    bound = 10**30
+    drawn = [int(number) / bound for number in machine._drawn(np.array(bound, dtype=object), None, machine.item)]
+    assert 0 <= min(drawn) <= max(drawn) < 1
+    assert np.histogram(drawn, 10, (0, 1))[0].min() > 150
+
+
+def test_shuffled_symbols_are_the_same_and_in_any_order() -> None:
+    machine = PageMachine(page("return 0")._binding, RandomStream("order"), np.full(600, 3))
+    word = Ragged.table(np.tile([0, 1, 2], (600, 1)))
+    shuffled = machine.call("shuffle", [word], machine.item, "").values.reshape(-1, 3)  # type: ignore[arg-type] # a place
+    assert (np.sort(shuffled) == [0, 1, 2]).all()
+    orders, counts = np.unique(shuffled, axis=0, return_counts=True)
+    assert len(orders) == 6
+    assert counts.min() > 60
+
+
+MISTAKES = {
+    "v = x[3]": "`x[3]` in line 4 of the page of `mine`: place 3 of a word of 3 symbols",
+    "v = table[x + 2]": "place 5 of a word of 4 symbols",
+    "v = 1 / (length - 3)": "`1 / (length - 3)` in line 4 of the page of `mine`: it divides by zero",
+    "v = x % x": "it divides by zero",
+    "v = x + append(x, 1)": "one word has 3 symbols, and another 4",
+    "v = slice(x, 1, 3)": "it takes 3 symbols from place 1, and the word has 3",
+    "v = fill(1, length - 2)": "the word has -1 symbols",
+    "v = fill(1, 2_000_000)": "the word has 2000000 symbols",
+    "v = draw(length - 1)": "a number is drawn below 0",
+    "v = max(slice(x, 0, 0))": "the word is empty",
+    "v = sqrt(-length)": "it is the root of -3",
+    "v = power(2, -length)": "the exponent is -3",
+    "v = power(2, 20_000)": "a number has more than 16384 bits",
+    "v = 3\n    repeat 40 { v <- v * v }": "a number has more than 16384 bits",
+    "v = fill(power(2, 70), 1)": "a symbol of a word is too large",
+    "repeat 2_000_000 { y = 1 }": "the loops of the page take more than 1000000 steps",
+    "repeat 2_000 { repeat 2_000 { y = 1 } }": "the loops of the page take more than 1000000 steps",
+}
+
+
+@pytest.mark.parametrize("body", MISTAKES)
+def test_a_mistake_of_a_run_names_its_line(body: str) -> None:
+    with pytest.raises(TaskError) as raised:
+        values(body)
+    assert MISTAKES[body] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "message"),
+    [
+        ("return 9", "classes", "`return` of the page of `mine` has the number 9, and there are 9 of them"),
+        ("return x - 1", "n, classes", "has the number -1"),
+        ("return append(x, 1)", "n, classes", "the answer of `mine` has 2 symbols, and `x` has 1"),
+        ("scored = [1, 2]\n    return x", "n, classes", "one word has 1 symbols, and another 2"),
+    ],
+)
+def test_a_wrong_answer_is_refused(body: str, result: str, message: str) -> None:
+    with pytest.raises(TaskError, match=message.replace("(", r"\(")):
+        page(body, result=result).items(RandomStream("wrong"), np.array([1, 1]))
