@@ -51,14 +51,18 @@ def training_step(build: Callable[[Setting], ModelPair], setting: Setting) -> Si
     """Returns both sides of a training step: forward and backward, without an optimizer step."""
     pair = build(setting)
     modules = (pair.ours, pair.theirs)
-    return Sides(*(partial(train, module.to(setting.device).train(), pair.loss) for module in modules))
+    return Sides(
+        *(partial(train, module.to(setting.device).train(), pair.loss) for module in modules), module=pair.ours
+    )
 
 
 def evaluation(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
     """Returns both sides of an evaluation: forward without dropout."""
     pair = build(setting)
     modules = (pair.ours, pair.theirs)
-    return Sides(*(partial(evaluate, module.to(setting.device).eval(), pair.loss) for module in modules))
+    return Sides(
+        *(partial(evaluate, module.to(setting.device).eval(), pair.loss) for module in modules), module=pair.ours
+    )
 
 
 def cases_of(model_pairs: ModelPairs, setting: Setting, beside: str) -> Iterator[Case]:

@@ -101,6 +101,7 @@ _LAST_UNMEASURED = "linear recurrences beside flash-linear-attention"
 _CASES = {
     "peak memory": ["memory: "],
     "halting as CUDA graphs": ["halting: ", "--graphs"],
+    "evaluations as CUDA graphs": ["evaluation: "],
     "SCAN, training and decoding": ["seq2seq: "],
     "GPT-2 beside compiled torch": ["language: "],
     _LAST_UNMEASURED: ["linear recurrences: "],
@@ -173,6 +174,7 @@ def run(stage: Stage, seconds: float) -> Ended:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("names", nargs="*", help="run only stages whose names contain one of these words")
     parser.add_argument("--minutes", type=float, default=9.0, help="when all stages end (9)")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the results")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
@@ -185,6 +187,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = _read(out)
     print(machine(), device_facts(options.device), sep="\n", flush=True)
     for stage in stages(options.device, out):
+        if options.names and not any(name.lower() in stage.name.lower() for name in options.names):
+            continue
         before = results.get(stage.name)
         if before is not None and before.state == "passed":
             print(f"{stage.name}: passed before", flush=True)

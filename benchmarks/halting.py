@@ -57,7 +57,7 @@ def _sides(mean: float, step: Callable[[Architecture, Tensor, bool], None], sett
     size = {"d": 16, "ff": 16, "batch": 3, "length": 5} if setting.tiny else {}
     module, tokens = gut(mean, **size)
     module, tokens = module.to(setting.device), tokens.to(setting.device)
-    return Sides(*(partial(step, module, tokens, compact) for compact in (True, False)))
+    return Sides(*(partial(step, module, tokens, compact) for compact in (True, False)), module=module)
 
 
 def _cases(setting: Setting) -> Iterator[Case]:

@@ -5,13 +5,16 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial, partialmethod
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
+from torch import nn
 
-from archlang.backend.runtime.loops import HaltingLoop
+from archlang.backend import Architecture
 from archlang.train.cuda_graph import make_capture
+from archlang.train.step_pieces import Cut, Pieces
 
 # A case that exceeds either limit is skipped, with a reason.
 LONGEST = 30.0  # seconds a call
@@ -70,10 +73,12 @@ MATRICES = Unit("score matrices", _returned_value, warm=0, most=1)
 
 
 class Sides(NamedTuple):
-    """The two sides of a comparison: archlang, and the baseline."""
+    """The two sides of a comparison: archlang, and the baseline. `module` is that of a call whose halting loops can run
+    in chunks."""
 
     ours: Call
     theirs: Call
+    module: nn.Module | None = None
 
 
 @dataclass(frozen=True)
@@ -132,14 +137,34 @@ class Result:
         return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
 
 
-def captured(call: Call) -> Call:
-    """Returns a call as a CUDA graph, in which halting loops take all their steps; the call itself without a GPU."""
-    if not torch.cuda.is_available():
+def captured(call: Call, module: nn.Module | None = None) -> Call:
+    """Returns a call as CUDA graphs, with a check between the chunks of the halting loops of its module, as
+    `archlang train` runs them; without a GPU, the same pieces as they are."""
+    has_gpu = torch.cuda.is_available()
+    run: Callable[..., Any] = lambda *_: call()  # noqa: E731  # Any: as above
+    if isinstance(module, Architecture):
+        run = partial(_in_pieces, call, module)
+    elif not has_gpu:
         return call
-    with patch.object(HaltingLoop, "_is_masked", lambda _: True):
-        for _ in range(3):
-            call()
-        return make_capture(torch.device("cuda", torch.cuda.current_device()))(lambda _: call())[1]
+    for _ in range(3):
+        run()
+    if not has_gpu:
+        return run
+    result, last = make_capture(torch.device("cuda", torch.cuda.current_device()))(run)
+    return partial(result.launch, last) if isinstance(result, Pieces) else last
+
+
+def _in_pieces(call: Call, module: Architecture, *cut: Cut) -> Pieces:
+    weights = list(module.parameters())
+    pieces = Pieces(weights, *cut, is_captured=bool(cut))
+    keeping_tape = partialmethod(torch.Tensor.backward, retain_graph=True)
+    with pieces.running(module), patch.object(torch.Tensor, "backward", keeping_tape):
+        call()
+    if any(weight.grad is not None for weight in weights):
+        pieces.backward()
+    # The tape of an eager call must not meet a capture.
+    module.ponder, module.losses = module.ponder.detach(), {}
+    return pieces
 
 
 def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False) -> Result:
@@ -154,7 +179,7 @@ def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False)
             return Result(case, left_out=f"`{error.name}` is not installed")
         if graphs and case.unit is MS:
             try:
-                sides = Sides(captured(sides.ours), sides.theirs)
+                sides = Sides(captured(sides.ours, sides.module), sides.theirs)
             except RuntimeError as error:
                 return Result(case, left_out=f"it cannot be a CUDA graph: {str(error).splitlines()[0]}")
         return _measure_sides(case, sides, seconds, least)
@@ -167,7 +192,7 @@ def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False)
 def _measure_sides(case: Case, sides: Sides, seconds: float, least: int) -> Result:
     read, most = case.unit.read, case.unit.most
     for _ in range(case.unit.warm):
-        for call in sides:
+        for call in (sides.ours, sides.theirs):
             duration, _ = _seconds(call)
             if duration > LONGEST:
                 return Result(case, left_out=f"a call takes {duration:.0f} s")

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 import benchmarks.__main__ as command
-from benchmarks import GROUPS, processes
-from benchmarks.measure import BATCHES, MIB, Case, Group, Setting, Sides, measure
+from archlang.backend import Architecture
+from benchmarks import GROUPS, halting, processes
+from benchmarks.measure import BATCHES, MIB, Case, Group, Setting, Sides, captured, measure
 from benchmarks.memory import HEADS, saved_matrices
 
 CPU = Setting(torch.device("cpu"), tiny=True)
@@ -106,8 +107,20 @@ _ELSEWHERE = ("language", "linear recurrences")
 def test_every_case_runs_on_both_sides(group: Group) -> None:
     for case in group.cases(Setting(torch.device("cpu"), tiny=True)):
         sides = case.build()
-        for call in sides:
+        for call in (sides.ours, sides.theirs):
             assert case.unit.read(call) > 0, case.name
+
+
+def test_a_call_in_pieces_has_the_gradients_of_the_call() -> None:
+    sides = next(halting.GROUP.cases(CPU)).build()
+    module = sides.module
+    assert isinstance(module, Architecture)
+    results = []
+    for call in (sides.ours, captured(sides.ours, module)):
+        call()
+        results.append([torch.zeros_like(w) if w.grad is None else w.grad.clone() for w in module.parameters()])
+    torch.testing.assert_close(*results)
+    assert any(gradient.abs().sum() > 0 for gradient in results[0])
 
 
 def test_both_sides_are_called_equally_often_and_the_ratio_is_ours_over_theirs() -> None:

@@ -68,6 +68,12 @@ def test_a_stage_does_not_begin_when_its_part_of_the_time_is_over(staged: list[S
     assert run(tmp_path) == {"speed": "not begun", "training": "passed"}
 
 
+def test_named_stages_run_alone(staged: list[Stage], tmp_path: Path) -> None:
+    staged += [stage("first", ""), stage("halting as CUDA graphs", "")]
+    gpu.main(["cuda graphs", "--device", "cpu", "--minutes", "2", "--out", str(tmp_path)])
+    assert states(tmp_path) == {"halting as CUDA graphs": "passed"}
+
+
 def test_a_folder_with_other_contents_is_refused(staged: list[Stage], tmp_path: Path) -> None:
     (tmp_path / "stages.json").write_text("[]", encoding="utf-8")
     with pytest.raises(SystemExit, match="choose another folder"):
