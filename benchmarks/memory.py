@@ -148,7 +148,7 @@ def _in_process(name: str, side: str, setting: Setting) -> float:
 
 
 def _peaks(name: str, setting: Setting, unit: float = 1.0) -> Sides:
-    ours, theirs = (partial(_in_process, name, side, setting) for side in Sides._fields)
+    ours, theirs = (partial(_in_process, name, side, setting) for side in ("ours", "theirs"))
     return Sides(lambda: ours() / unit, lambda: theirs() / unit)
 
 

@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -15,13 +15,14 @@ from torch import Tensor
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.runtime.loops import drawn_loops
+from archlang.backend.runtime.stacking import answering
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.data import Batch, DeviceSplit
 from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.score import Tensors, compute_eagerly
 from archlang.train.step import EagerStep, LossAndNorm
-from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops
+from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops, nothing
 from archlang.train.trainer import Trainer
 
 # The number of items of a batch, the widths of its fields, and the numbers of steps that loops have drawn.
@@ -40,25 +41,81 @@ class Capture(Protocol):
 # epoch has 1 to 21 shapes, and 77 for ListOps of up to 100 tokens, where the 64 most frequent are 98 % of the batches.
 _CAPTURED_AT = 3
 _MOST_GRAPHS = 64
+# A shape runs eagerly after so many graphs of it have assumed what was wrong.
+_MOST_MISSES = 4
+
+
+class Answers:
+    """The answers of `holds` in a pass: those that the host reads in a pass of single operations, or those that a graph
+    assumes, with whether they are right. They choose between forms of a recurrence of which one is faster."""
+
+    def __init__(self, answers: Sequence[bool] = ()) -> None:
+        self.answers = [*answers]
+        self._marks: list[Tensor] = []
+
+    def read(self, mark: Tensor) -> bool:
+        self.answers.append(bool(mark))
+        return self.answers[-1]
+
+    def assume(self, mark: Tensor) -> bool:
+        # The graph takes the way of the pass before, whose answers have this order.
+        answer = self.answers[len(self._marks)]
+        self._marks.append(mark == answer)
+        return answer
+
+    def are_right(self) -> Tensor | None:
+        return torch.stack(self._marks).all() if self._marks else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph(Generic[Result]):
+    """A captured pass: the items that it reads, its launches, whether what it assumes is right after them, None if it
+    assumes nothing, its last launch, which moves the weights, and its result."""
+
+    items: Tensor
+    launches: Sequence[Launch]
+    is_right: Tensor | None
+    last: Launch
+    result: Result
 
 
 class _GraphsByShape(Generic[Result]):
-    """What is captured of passes that differ in the shape of their batch. `passes` names them."""
+    """The graphs of passes that differ in the shape of their batch. `passes` names them."""
 
     def __init__(self, passes: str) -> None:
         self._passes, self._most = passes, _MOST_GRAPHS
         self._counts: Counter[Shape] = Counter()
-        self.captured: dict[Shape, Result] = {}
+        self._misses: Counter[Shape] = Counter()
+        self._answers: dict[Shape, Sequence[bool]] = {}
+        self.captured: dict[Shape, _Graph[Result]] = {}
         self.is_closed = False
 
-    def get(self, shape: Shape, record: Callable[[], Result]) -> Result | None:
-        """Counts a pass of this shape, and returns what `record` has captured: it is called if the shape is frequent
-        and the memory suffices. If it fails for another reason, nothing is captured any more."""
+    def launch(self, shape: Shape, items: Tensor, record: Callable[[Answers], _Graph[Result]]) -> Result | None:
+        """Counts a pass of this shape. Returns its result, or None if it has to run eagerly: it is rare, or its graph
+        has assumed what is wrong for its items."""
+        graph = self._captured(shape, record)
+        if graph is None:
+            return None
+        graph.items.copy_(items)
+        random = None if graph.is_right is None else _random_state(items.device)
+        for launch in graph.launches:
+            launch()
+        if graph.is_right is not None and random is not None and not graph.is_right:
+            _set_random_state(items.device, random)
+            self._misses[shape] += 1
+            del self.captured[shape]
+            return None
+        graph.last()
+        return graph.result
+
+    def _captured(self, shape: Shape, record: Callable[[Answers], _Graph[Result]]) -> _Graph[Result] | None:
+        """Returns the graph of a shape: it is captured if the shape is frequent and the memory suffices. If that fails
+        for another reason, nothing is captured any more."""
         self._counts[shape] += 1
-        is_frequent = self._counts[shape] >= _CAPTURED_AT and len(self.captured) < self._most
-        if is_frequent and shape not in self.captured and not self.is_closed:
+        is_frequent = self._counts[shape] >= _CAPTURED_AT and self._misses[shape] < _MOST_MISSES
+        if is_frequent and shape not in self.captured and len(self.captured) < self._most and not self.is_closed:
             try:
-                self.captured[shape] = record()
+                self.captured[shape] = record(Answers(self._answers.get(shape, ())))
             except Exception as error:
                 if is_out_of_memory(error):
                     self._most = len(self.captured)
@@ -71,19 +128,29 @@ class _GraphsByShape(Generic[Result]):
                 warnings.warn(f"{change} one operation at a time", RunWarning, stacklevel=2)
         return self.captured.get(shape)
 
+    @contextmanager
+    def eagerly(self, shape: Shape) -> Iterator[None]:
+        """Inside, a pass of this shape runs one operation at a time."""
+        answers = Answers()
+        with answering(answers.read):
+            yield
+        self._answers[shape] = answers.answers
+
     def close(self) -> None:
         """Frees the graphs with their memory pool, and captures no others."""
         self.captured.clear()
         self.is_closed = True
 
 
-@dataclass(frozen=True, eq=False)
-class _Graph(Generic[Result]):
-    """A captured pass: the items that it reads, its launch, and its result."""
+def _random_state(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
-    items: Tensor
-    launch: Launch
-    result: Result
+
+def _set_random_state(device: torch.device, state: Tensor) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +181,9 @@ class CudaGraphStep(EagerStep):
 
     A step with halting loops is several graphs, between which the host asks whether anything is live (`Pieces`). It
     computes the full batch in each chunk of steps, as the work of a graph is fixed, and so do eager steps, which then
-    draw as many random numbers and add gradients in the same order.
+    draw as many random numbers and add gradients in the same order. Another step that depends on what the host reads of
+    a value, such as whether a recurrence may take its fast form, assumes it, and is two graphs: before the second one,
+    which moves the weights, the host asks whether it was right (`Answers`).
 
     Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
 
@@ -127,7 +196,7 @@ class CudaGraphStep(EagerStep):
         if moves:
             make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._capture, self._moves = capture, moves
-        self._graphs = _GraphsByShape[_Graph[_StepResult]]("steps")
+        self._graphs = _GraphsByShape[_StepResult]("steps")
         self._drawn = drawn_loops(run.module)
         self._is_chunked = bool(chunked_loops(run.module))
         # Outside of the pool of the graphs, which overwrite each other's memory.
@@ -137,15 +206,13 @@ class CudaGraphStep(EagerStep):
         run = self.run
         widths = run.data.widths(items)
         shape = (len(items), *widths, *(loop.drawn_count or 0 for loop in self._drawn))
-        graph = None
-        # A graph gathers its batch itself.
-        if len(items) <= (run.micro or len(items)) and run.data.is_resident:
-            graph = self._graphs.get(shape, partial(self._record, items, widths))
-        if graph is None:
+        # A graph gathers its batch itself, and batches in parts are several.
+        if len(items) > (run.micro or len(items)) or not run.data.is_resident:
             return super()._train_on(items)
-        graph.items.copy_(run.data.place(items))
-        graph.launch()
-        result = graph.result
+        result = self._graphs.launch(shape, run.data.place(items), partial(self._record, items, widths))
+        if result is None:
+            with nullcontext() if self._is_chunked else self._graphs.eagerly(shape):
+                return super()._train_on(items)
         run.module.losses = {name: own.clone() for name, own in result.losses.items()}
         run.module.mean_depth = None if result.depth is None else result.depth.clone()
         loss, norm = result.loss.clone(), None if result.norm is None else result.norm.clone()
@@ -156,27 +223,38 @@ class CudaGraphStep(EagerStep):
             run.optimizer.step()
         return loss, norm
 
-    def _record(self, items: np.ndarray, widths: Sequence[int]) -> _Graph[_StepResult]:
+    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Answers) -> _Graph[_StepResult]:
         run = self.run
         graph_items = run.data.place(items).clone()
         if not self._moves:
             self._gradients = self._gradients or {weight: torch.zeros_like(weight) for weight in run.weights}
-        (loss, norm), last = self._capture(partial(self._step, graph_items, widths))
+        launches: list[Launch] = []
+
+        def step(cut: Cut) -> tuple[LossAndNorm, Tensor | None]:
+            run.optimizer.zero_grad(set_to_none=True)
+            pieces = self._pieces = Pieces(run.weights, cut, is_captured=True)
+            launches.append(pieces.launch)
+            # The host checks chunks of halting loops; what a later one would assume has no answer yet.
+            with nullcontext() if self._is_chunked else answering(answers.assume):
+                loss = self._backward_in_pieces(run.data.gather(graph_items, widths))
+            is_right = answers.are_right()
+            if is_right is not None:
+                launches.append(cut())
+            return (loss, self._end()), is_right
+
+        ((loss, norm), is_right), last = self._capture(step)
         weights = [weight for weight in run.weights if weight.grad is not None]
         result = _StepResult(loss, norm, run.module.losses, run.module.mean_depth, weights)
-        return _Graph(graph_items, partial(self._pieces.launch, last), result)
+        return _Graph(graph_items, launches, is_right, last, result)
 
-    def _step(self, items: Tensor, widths: Sequence[int], cut: Cut) -> LossAndNorm:
+    def _end(self) -> Tensor | None:
         run = self.run
-        run.optimizer.zero_grad(set_to_none=True)
-        self._pieces = Pieces(run.weights, cut, is_captured=True)
-        loss = self._backward_in_pieces(run.data.gather(items, widths))
         if self._moves:
-            return loss, self._update()
+            return self._update()
         norm = self._clip()
         gradients = {self._gradients[weight]: weight.grad for weight in run.weights if weight.grad is not None}
         torch._foreach_copy_(list(gradients), list(gradients.values()))
-        return loss, norm
+        return norm
 
     def _backward(
         self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0, *, retain_graph: bool = False
@@ -208,7 +286,8 @@ class CudaGraphEvaluation:
 
     def __init__(self, module: Architecture, capture: Capture) -> None:
         self._module, self._capture = module, capture
-        self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[_Graph[Tensors]]]()
+        self._is_chunked = bool(chunked_loops(module))
+        self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[Tensors]]()
         self._is_closed = False
 
     def __call__(self, data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
@@ -217,27 +296,32 @@ class CudaGraphEvaluation:
         if self._is_closed or not data.is_resident:
             return compute_eagerly(data, items, function)
         widths = data.widths(items)
-        graph = graphs.get((len(items), *widths), partial(self._record, data, items, widths, function))
+        shape = (len(items), *widths)
+        result = graphs.launch(shape, data.place(items), partial(self._record, data, items, widths, function))
         self._is_closed = graphs.is_closed
-        if graph is None:
-            with Pieces([]).running(self._module):
+        if result is None:
+            reading = nullcontext() if self._is_chunked else graphs.eagerly(shape)
+            with reading, Pieces([]).running(self._module):
                 return compute_eagerly(data, items, function)
-        graph.items.copy_(data.place(items))
-        graph.launch()
-        return graph.result
+        return result
 
     def _record(
-        self, data: DeviceSplit, items: np.ndarray, widths: Sequence[int], function: Callable[[Batch], Tensors]
+        self,
+        data: DeviceSplit,
+        items: np.ndarray,
+        widths: Sequence[int],
+        function: Callable[[Batch], Tensors],
+        answers: Answers,
     ) -> _Graph[Tensors]:
         graph_items = data.place(items).clone()
 
-        def compute(cut: Cut) -> tuple[Pieces, Tensors]:
+        def compute(cut: Cut) -> tuple[Pieces, Tensors, Tensor | None]:
             pieces = Pieces([], cut, is_captured=True)
-            with pieces.running(self._module):
-                return pieces, function(data.gather(graph_items, widths))
+            with pieces.running(self._module), nullcontext() if self._is_chunked else answering(answers.assume):
+                return pieces, function(data.gather(graph_items, widths)), answers.are_right()
 
-        (pieces, result), last = self._capture(compute)
-        return _Graph(graph_items, partial(pieces.launch, last), result)
+        (pieces, result, is_right), last = self._capture(compute)
+        return _Graph(graph_items, (pieces.launch, last), is_right, nothing, result)
 
 
 def make_capture(device: torch.device) -> Capture:

@@ -21,7 +21,7 @@ Launch = Callable[[], object]
 Cut = Callable[[], Launch]
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """The launch of a piece that is not captured."""
 
 
@@ -46,7 +46,7 @@ class _LoopCall:
     tapes: list[_ChunkTape] = field(default_factory=list)
     forward: list[tuple[Launch, Tensor]] = field(default_factory=list)
     backward: list[Launch] = field(default_factory=list)
-    after: Launch = _nothing
+    after: Launch = nothing
 
 
 class Pieces:
@@ -59,11 +59,11 @@ class Pieces:
     pieces up to the chunk after which nothing is live. They may share memory as if each ran: pieces are launched in the
     order in which they were captured, and what those that are left out would write, no other one reads."""
 
-    def __init__(self, weights: Sequence[Tensor], cut: Cut = lambda: _nothing, is_captured: bool = False) -> None:
+    def __init__(self, weights: Sequence[Tensor], cut: Cut = lambda: nothing, is_captured: bool = False) -> None:
         self._weights, self._cut, self._is_captured = weights, cut, is_captured
         self._calls: list[_LoopCall] = []
         self._is_inside = False
-        self._middle: Launch = _nothing
+        self._middle: Launch = nothing
 
     @contextmanager
     def running(self, module: Architecture) -> Iterator[None]:
@@ -134,7 +134,7 @@ class Pieces:
                 if moved:
                     torch._foreach_add_([sums[weight] for weight in moved], [gradients[weight] for weight in moved])
                     reached.update(moved)
-                call.backward.append(self._cut() if gradients else _nothing)
+                call.backward.append(self._cut() if gradients else nothing)
             pairs = [pair for pair in zip(call.arguments, arguments, strict=True) if pair[0].requires_grad]
             if pairs:
                 values, totals = zip(*pairs, strict=True)
@@ -145,8 +145,8 @@ class Pieces:
         for call in self._calls:
             call.arguments, call.results, call.tapes = [], [], []
 
-    def launch(self, last: Launch) -> None:
-        """Repeats the pieces of a captured pass, the last of which is `last`."""
+    def launch(self) -> None:
+        """Repeats the pieces of a captured pass but the last one."""
         counts = []
         for call in self._calls:
             call.before()
@@ -160,7 +160,6 @@ class Pieces:
             for launch in call.backward[len(call.backward) - count :]:
                 launch()
             call.after()
-        last()
 
 
 def _gradients(tape: _ChunkTape, ends: Sequence[Tensor], weights: Sequence[Tensor]) -> dict[Tensor, Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from archlang.backend.runtime import linear_recurrence, parallel_scans
 from archlang.backend.runtime.loops import halting_loops
 from archlang.blocks.halting import TokenHalt
 from archlang.plan.from_file import plan_recipe
@@ -359,6 +361,84 @@ recipe small {
 }
 """,
 }
+
+
+RECURRENT = {
+    "the delta rule in a scan": """
+block correct[heads: int](
+    memory: seq[d / heads, d], key: vec[d], value: vec[d], rate: vec[heads]) -> seq[d / heads, d] {
+    let each = repeat_features[d / heads]
+    column = each(head_columns[heads](unit_norm[heads](key)))
+    return memory + column * each(rate) * (value - sum(column * memory))
+}
+
+block delta_rule[heads: int](h: seq[n, d]) -> seq[n, d] {
+    memory = constant[d / heads, d]()
+    y = scan v in h carry memory {
+        memory <- correct[heads](
+            sigmoid(linear[1](v)) * memory, linear[d](v), linear[d](v), sigmoid(linear[heads](v)))
+        emit sum(repeat_features[d / heads](head_columns[heads](linear[d](v))) * memory)
+    }
+    return y
+}
+
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    return linear[vocab](h + delta_rule[2](h))
+}
+""",
+    "a decay for each feature": """
+model small[d = 8](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    y = linear_attention[2](linear[d](h), linear[d](h), linear[d](h), -softplus(linear[d](h)))
+    return linear[vocab](h + y)
+}
+""",
+}
+FLIPFLOP = """
+recipe small {
+    task  flipflop[length = 16, train_size = 64, iid_size = 8, valid_size = 8, test_length = [16], test_size = 8]
+    model small
+    train adamw[lr = 0.0078125, clip = 1.0, batch = 16, steps = 24, every = 4]
+}
+"""
+
+
+@pytest.mark.parametrize("program", RECURRENT)
+def test_a_graph_takes_the_fast_form_of_a_recurrence_and_checks_that_it_may(
+    program: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(RECURRENT[program] + FLIPFLOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(linear_recurrence, "_Decay", None)  # the slow form
+        patch.setattr(parallel_scans._Terms, "in_order", None)
+        curve = train(plan_recipe(file), tmp_path / "graphs")
+    assert len(captures.launched) > 18
+    assert len(captures.launched_evaluations) > 6
+    assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
+
+
+def test_a_step_whose_graph_assumes_what_is_wrong_runs_eagerly_with_the_same_random_numbers(
+    tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    text = RECURRENT["a decay for each feature"].replace("h = embed[d](x)", "h = dropout[0.1](embed[d](x))")
+    file.write_text(text + FLIPFLOP)
+    sums, choose = list[float](), linear_recurrence._chunk_size_and_decay
+
+    def noted(n: int, g: Tensor | None) -> Any:  # Any: as the function
+        assert g is not None
+        sums.append(float(g.detach().abs().sum(2).max()))
+        return choose(n, g)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linear_recurrence, "_chunk_size_and_decay", noted)
+        train(plan_recipe(file), tmp_path / "noted", with_graphs=False)
+    monkeypatch.setattr(linear_recurrence, "LARGEST_EXPONENT", median(sums[:24]) / 2)
+    curve = train(plan_recipe(file), tmp_path / "graphs")
+    assert 1 < len(captures.recorded) < len(captures.launched) < 22
+    assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
 
 
 @pytest.mark.parametrize("program", OTHERS)

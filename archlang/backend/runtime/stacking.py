@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 _STACKED: ContextVar[bool] = ContextVar("stacked_models", default=False)
+_ANSWER: ContextVar[Callable[[Tensor], bool] | None] = ContextVar("answer", default=None)
 
 
 @contextmanager
@@ -76,11 +77,25 @@ def is_large_on_cpu(x: Tensor, count: int | torch.SymInt, least: int) -> bool:
     return not torch.compiler.is_compiling() and count >= least and x.device.type == "cpu" and not is_transformed()
 
 
+@contextmanager
+def answering(answer: Callable[[Bool[Tensor, ""]], bool]) -> Iterator[None]:
+    """Inside, a function answers `holds`, given whether the mark holds everywhere, a value that it need not read."""
+    token = _ANSWER.set(answer)
+    try:
+        yield
+    finally:
+        _ANSWER.reset(token)
+
+
 def holds(mark: Bool[Tensor, "*_"]) -> bool:
-    """Returns whether a mark holds everywhere; False while a CUDA graph is captured, when no value can be read; True on
-    the device `meta`, which has none."""
+    """Returns whether a mark holds everywhere; False while a CUDA graph is captured without an answer, as no value can
+    be read then; True on the device `meta`, which has none."""
     if mark.is_meta:
         return True
+    # torch.compile cannot trace a context variable.
+    answer = None if torch.compiler.is_compiling() else _ANSWER.get()
+    if answer is not None:
+        return answer(mark.all())
     if mark.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     return bool(mark.all())
