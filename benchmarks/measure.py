@@ -15,7 +15,7 @@ from torch import nn
 
 from archlang.backend import Architecture
 from archlang.backend.runtime.stacking import answering
-from archlang.train.cuda_graph import Answers, make_capture
+from archlang.train.cuda_graph import Assumptions, make_capture
 from archlang.train.step_pieces import Cut, Pieces, chunked_loops
 
 # A case that exceeds either limit is skipped, with a reason.
@@ -149,7 +149,7 @@ def captured(call: Call, module: nn.Module | None = None) -> Call:
     elif not has_gpu:
         return call
     for _ in range(3):
-        answers = Answers()
+        answers = Assumptions()
         with answering(answers.read):
             run()
     if not has_gpu:

@@ -182,7 +182,7 @@ GROUP = Group(
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("name", choices=STEPS)
-    parser.add_argument("side", choices=Sides._fields)
+    parser.add_argument("side", choices=("ours", "theirs"))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()

@@ -45,7 +45,7 @@ _MOST_GRAPHS = 64
 _MOST_MISSES = 4
 
 
-class Answers:
+class Assumptions:
     """The answers of `holds` in a pass: those that the host reads in a pass of single operations, or those that a graph
     assumes, with whether they are right. They choose between forms of a recurrence of which one is faster."""
 
@@ -90,7 +90,7 @@ class _GraphsByShape(Generic[Result]):
         self.captured: dict[Shape, _Graph[Result]] = {}
         self.is_closed = False
 
-    def launch(self, shape: Shape, items: Tensor, record: Callable[[Answers], _Graph[Result]]) -> Result | None:
+    def launch(self, shape: Shape, items: Tensor, record: Callable[[Assumptions], _Graph[Result]]) -> Result | None:
         """Counts a pass of this shape. Returns its result, or None if it has to run eagerly: it is rare, or its graph
         has assumed what is wrong for its items."""
         graph = self._captured(shape, record)
@@ -108,14 +108,14 @@ class _GraphsByShape(Generic[Result]):
         graph.last()
         return graph.result
 
-    def _captured(self, shape: Shape, record: Callable[[Answers], _Graph[Result]]) -> _Graph[Result] | None:
+    def _captured(self, shape: Shape, record: Callable[[Assumptions], _Graph[Result]]) -> _Graph[Result] | None:
         """Returns the graph of a shape: it is captured if the shape is frequent and the memory suffices. If that fails
         for another reason, nothing is captured any more."""
         self._counts[shape] += 1
         is_frequent = self._counts[shape] >= _CAPTURED_AT and self._misses[shape] < _MOST_MISSES
         if is_frequent and shape not in self.captured and len(self.captured) < self._most and not self.is_closed:
             try:
-                self.captured[shape] = record(Answers(self._answers.get(shape, ())))
+                self.captured[shape] = record(Assumptions(self._answers.get(shape, ())))
             except Exception as error:
                 if is_out_of_memory(error):
                     self._most = len(self.captured)
@@ -131,7 +131,7 @@ class _GraphsByShape(Generic[Result]):
     @contextmanager
     def eagerly(self, shape: Shape) -> Iterator[None]:
         """Inside, a pass of this shape runs one operation at a time."""
-        answers = Answers()
+        answers = Assumptions()
         with answering(answers.read):
             yield
         self._answers[shape] = answers.answers
@@ -183,7 +183,7 @@ class CudaGraphStep(EagerStep):
     computes the full batch in each chunk of steps, as the work of a graph is fixed, and so do eager steps, which then
     draw as many random numbers and add gradients in the same order. Another step that depends on what the host reads of
     a value, such as whether a recurrence may take its fast form, assumes it, and is two graphs: before the second one,
-    which moves the weights, the host asks whether it was right (`Answers`).
+    which moves the weights, the host asks whether it was right (`Assumptions`).
 
     Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
 
@@ -223,7 +223,7 @@ class CudaGraphStep(EagerStep):
             run.optimizer.step()
         return loss, norm
 
-    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Answers) -> _Graph[_StepResult]:
+    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> _Graph[_StepResult]:
         run = self.run
         graph_items = run.data.place(items).clone()
         if not self._moves:
@@ -311,7 +311,7 @@ class CudaGraphEvaluation:
         items: np.ndarray,
         widths: Sequence[int],
         function: Callable[[Batch], Tensors],
-        answers: Answers,
+        answers: Assumptions,
     ) -> _Graph[Tensors]:
         graph_items = data.place(items).clone()
 
