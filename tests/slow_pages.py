@@ -41,9 +41,9 @@ class Weights:
         rows = [sum((kernel[:, -1 - a] * x[i - a] for a in range(min(width, i + 1))), x[0] * 0) for i in range(len(x))]
         return torch.stack(rows) + self.of.get(f"{name}.bias", torch.zeros(()))
 
-    def rms(self, name: str, x: Tensor, groups: int = 1) -> Tensor:
+    def rms(self, name: str, x: Tensor, groups: int = 1, epsilon: float = 1e-5) -> Tensor:
         parts = x.reshape(*x.shape[:-1], groups, -1)
-        root = (parts.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        root = (parts.square().mean(-1, keepdim=True) + epsilon).sqrt()
         return (parts / root * self.of.get(f"{name}.weight", torch.ones(()))).flatten(-2)
 
     def network(self, name: str, x: Tensor) -> Tensor:

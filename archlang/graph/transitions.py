@@ -380,6 +380,17 @@ def _exponential(number: float) -> float:
     return inf if number > 700 else exp(number)
 
 
+def _sliced(value: _Known, start: int, width: int) -> _Known:
+    place = 0
+    for size, part in value.parts:
+        if place == start and size == width:
+            return part
+        if place <= start and start + width <= place + size:
+            return _sliced(part, start - place, width)
+        place += size
+    return _Known(value.low, value.high, value.fixed)
+
+
 def _known_result(
     node: Node, acts: Mapping[str, Act], arguments: Sequence[_Known], types: Mapping[str, Type]
 ) -> _Known:
@@ -387,15 +398,7 @@ def _known_result(
     value = arguments[0] if arguments else _Known(fixed=True)
     low, high = min([0.0, *(v.low for v in arguments)]), max([0.0, *(v.high for v in arguments)])
     if "slices" in acts:
-        start, width = map(int, acts["slices"].numbers)
-        place = 0
-        for size, part in value.parts:
-            if place == start and size == width:
-                return part
-            if place <= start and start + width <= place + size:
-                return _Known(part.low, part.high, part.fixed)
-            place += size
-        return _Known(low, high, fixed)
+        return _sliced(replace(value, low=low, high=high), *map(int, acts["slices"].numbers))
     if "joins" in acts:
         widths = [None if (f := types[source].feature) is None else f.constant for source in node.inputs]
         known = [width for width in widths if width is not None]

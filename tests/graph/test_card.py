@@ -111,6 +111,7 @@ def on_page(page: str, name: str, **sizes: int) -> Card:
         ("delta_scan[heads = 4, corrections = 3, range = 1.0]", 1, "low rank 3 [-1, 1]", "PNC1, regular"),
         ("gated_delta_net[heads = 4]", 1, "low rank 1 [0, 1]", "no parity, no S3, PNC1, regular"),
         ("gated_delta_net[heads = 4, range = 2.0]", 1, "low rank 1 [-1, 1]", "no S3, S2, PNC1, regular"),
+        ("joined_twice", 1, "low rank 1 [0, 1]", "no parity, no S3, PNC1, regular"),
         ("long_keys", 1, "low rank 1 [-inf, inf]", "PNC1, regular"),
         ("scaled_keys", 1, "low rank 1 [-inf, inf]", "PNC1, regular"),
         ("more_groups", 1, "low rank 1 [-1, 1]", "no S3, S2, PNC1, regular"),

@@ -40,13 +40,14 @@ def selective_attention(w: Weights, x: Tensor) -> Tensor:
 
 
 def threshold_relative_attention(w: Weights, x: Tensor) -> Tensor:
-    s, v = scored(w.map("linear", x), w.map("linear_2", x), 2), of_heads(w.map("linear_3", x), 2)
+    q, k = (w.rms("no gain", w.map(name, x), 2, 1e-6) for name in ("linear", "linear_2"))
+    s, v = scored(q, k, 2), of_heads(w.map("linear_3", x), 2)
     f, rows = torch.sigmoid(w.map("gate", x)), torch.zeros(N, 2, 4)
     for h in range(2):
         for i in range(N):
             kept = [j for j in range(i + 1) if s[h, i, j] > 0]
             if kept:
-                logits = [s[h, i, j] + sum(m > j for m in kept) * f[i, h].log() for j in kept]
+                logits = [s[h, i, j] + sum(m >= j for m in kept) * f[i, h].log() for j in kept]
                 rows[i, h] = torch.stack(logits).softmax(0) @ v[h, kept]
     return w.map("linear_4", rows.reshape(N, D))
 

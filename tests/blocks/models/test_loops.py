@@ -122,6 +122,16 @@ def hyperloop(w: Weights, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
+def mixer_loop(w: Weights, h: Tensor) -> Tensor:
+    for at in ("stack.0.", "stack.1.", "stack.2."):
+        mixed = torch.tanh(w.rms("before", h))
+        h = h + mixed + w[f"{at}learned"][0] * h
+    return h + w.network("feedforward", w.rms("rms_norm", h))
+
+
+HEADS = (slice(4), slice(4, 8))
+
+
 def parallel_loop(w: Weights, x: Tensor) -> Tensor:
     near, far, h = past(N) & ~past(N, -2), (torch.zeros(0), torch.zeros(0)), torch.zeros(N, D)
     for turn in range(3):
@@ -131,8 +141,9 @@ def parallel_loop(w: Weights, x: Tensor) -> Tensor:
         far = (k, v) if turn == 0 else far
         y = weighed(softmax_past(scored(q, far[0], 2)), far[1])
         if turn > 0:
-            g = torch.sigmoid(w.map("gate", u)).repeat_interleave(4, -1)
-            y = (1 - g) * y + g * weighed(scored(q, k, 2).masked_fill(~near, float("-inf")).softmax(-1), v)
+            g = torch.stack([w["learned"][0, h] @ q[:, h].T + w["learned_2"][0, i] for i, h in enumerate(HEADS)], -1)
+            g = torch.sigmoid(g).repeat_interleave(4, -1)
+            y = g * y + (1 - g) * weighed(scored(q, k, 2).masked_fill(~near, float("-inf")).softmax(-1), v)
         a = e + w.map("output", y)
         h = a + w.network("network", w.rms("between", a))
     return h
@@ -171,6 +182,7 @@ ODD = "indices(x) - 2 * floor(indices(x) / 2)"
         (neural_gpu, "neural_gpu[2, 9](x)", ("", "TC0")),
         (fixed_point_reasoning, "fixed_point_reasoning[2, 12, 2, 9, 9, 0.6](x)", ("", "TC0, turns")),
         (hyperloop, "hyperloop[feedforward[12], 3](x)", ("", "TC0, regular")),
+        (mixer_loop, "mixer_loop[tanh, 12, 3](x)", ("", "TC0, regular")),
         (parallel_loop, "parallel_loop[2, 12, 3, 2](x)", ("", "TC0, turns")),
         (continuous_thoughts, f"continuous_thoughts[2, 12](x, {ODD})", ("; ".join(3 * ["non-linear"]), "L")),
     ],
