@@ -102,7 +102,7 @@ def _markdown_list(details: Iterable[str]) -> str:
 def describe(item: Item) -> str:
     """Returns the signature, the documentation and the source of a block, a model, a task or an optimizer."""
     lines = [f"```arch\n{signature_text(item)}\n```", *paragraphs(item.documentation)]
-    if isinstance(item, Extern) and item.python:
+    if isinstance(item, Extern) and item.python and item.body is None:
         lines.append(f"Python: `{item.python}`")
     lines.append(f"File: `{item.span.source.path}:{item.span.line}`")
     return "\n\n".join(lines)

@@ -409,7 +409,7 @@ def sizes_of_task(task: Binding | None) -> dict[str, int]:
     for size in item.gives:
         value = task.evaluator.value(size.value, "int")
         if size.name is not None and isinstance(value, tuple):  # of a page, which lists its words
-            sizes[size.name] = len(_words(value))
+            sizes[size.name] = sum(each.high - each.low + 1 if isinstance(each, Interval) else 1 for each in value)
         elif size.name is not None and isinstance(value, Dim) and value.constant is not None:
             sizes[size.name] = value.constant
     return sizes

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding, size_words
+from archlang.elaborate.binding import Binding, size_words, sizes_of_task
 from archlang.errors import Diagnostic, Span
 from archlang.errors.effort import spend
 from archlang.errors.names import plural
@@ -23,6 +23,8 @@ from archlang.types.statics import Symbol
 NUMBER, WORD = "a number", "a word"
 LENGTH = "length"
 """The name of the length that a split asks of an item."""
+MOST_WORDS = 1 << 16
+"""The largest vocabulary of a page."""
 SCORED = "scored"
 """The name of the word that says which positions of an answer count."""
 
@@ -34,12 +36,12 @@ _LOGIC = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 
 @cache
 def functions() -> Mapping[str, Mapping[int, tuple[str, str]]]:
-    """What each function takes and returns, by its number of values, of `append` at least 1: for each value `n` a
+    """What each function takes and returns, by its number of values, after which `*` allows more: for each value `n` a
     number, `w` a word or `a` either, and the kind of the result, empty if it is as of `+`."""
     known: dict[str, dict[int, tuple[str, str]]] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]:
         name, kinds, result, _ = line.split("\t")
-        known.setdefault(name, {})[len(kinds) if "*" not in kinds else 0] = kinds, _KINDS.get(result, "")
+        known.setdefault(name, {})[len(kinds.rstrip("*"))] = kinds, _KINDS.get(result, "")
     return known
 
 
@@ -101,7 +103,7 @@ class Page:
     def call(self, function: str, values: Sequence[Any], node: tree.CallExpression, target: str) -> Any:
         """Returns what a function computes; `target` is the name that an update gives it."""
         of_function = functions()[function]
-        _, result = of_function.get(len(values)) or of_function[0]
+        _, result = of_function.get(len(values)) or of_function[1]
         return result or self._joined(*values)
 
     def listed(self, values: Sequence[Any]) -> Any:
@@ -288,7 +290,8 @@ class Page:
                 call = tree.as_call(stage)
                 arguments = (value, *(call.arguments or ()))
                 return self._call(tree.CallExpression(callee=call.callee, span=node.span), arguments, target)
-        return self._refuse(mistakes.not_in_page(node.span, node.span.text.split(None, 1)[0]))
+        form = node.operator if isinstance(node, tree.Binary) else node.span.text.split(None, 1)[0]
+        return self._refuse(mistakes.not_in_page(node.span, form))
 
     def _refuse(self, mistake: Diagnostic) -> None:
         self.report(mistake)
@@ -320,8 +323,8 @@ class Page:
         if function not in functions():
             return self._refuse(mistakes.unknown_function(node.callee.span, function, functions()))
         of_function, count = functions()[function], len(arguments)
-        taken = of_function.get(count) or (of_function.get(0) if count else None)
-        if taken is None:
+        taken = of_function.get(count) or (of_function.get(1, ("", "")) if count else ("", ""))
+        if count not in of_function and "*" not in taken[0]:
             expected = " or ".join(plural(each, "value") for each in of_function)
             wrong = mistakes.wrong_number_of_arguments(node.span, function, expected, count, [], None)
             return self._refuse(wrong)
@@ -392,4 +395,16 @@ def check_declared_page(declaration: Declaration, report: Callable[[Diagnostic],
 
 def check_page(binding: Binding, report: Callable[[Diagnostic], None]) -> None:
     """Reports the mistakes of a page with bound statics."""
+    item, sizes = binding.declaration.item, sizes_of_task(binding)
+    assert isinstance(item, tree.Extern)
+    has_classes = kind_of_page(item) in ("classification", "tagging")
+    for size in ("vocab", "classes") if has_classes else ("vocab",):
+        given = next((each for each in item.gives if each.name == size), None)
+        if given is None:
+            report(mistakes.size_not_given(item.name_span, item.name, size))
+        elif not 0 < (number := sizes.get(size, 1)) <= MOST_WORDS:
+            report(mistakes.size_out_of_range(given.span, size, number, MOST_WORDS))
+        else:
+            continue
+        return
     Page(binding, report).read()

@@ -117,11 +117,13 @@ def with_settings(item: Extern) -> Extern:
         return item
     signature, own = item.signature, {static.name for static in item.signature.statics}
     others = (static for static in settings.signature.statics if static.name not in own)
-    statics, where = (*signature.statics, *others), (*signature.where, *settings.signature.where)
-    whole = replace(item, signature=replace(signature, statics=statics, where=where))
+    conditions = (condition for condition in settings.signature.where if condition not in signature.where)
+    signature = replace(signature, statics=(*signature.statics, *others), where=(*signature.where, *conditions))
     if item.body is None:
-        return replace(whole, includes=())
-    return replace(whole, documentation=(*item.documentation, "", *settings.documentation))
+        return replace(item, signature=signature, includes=())
+    is_whole = signature == item.signature
+    documentation = item.documentation if is_whole else (*item.documentation, "", *settings.documentation)
+    return replace(item, signature=signature, documentation=documentation)
 
 
 def splits(page: Extern) -> Extern | None:

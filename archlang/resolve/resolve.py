@@ -96,8 +96,9 @@ class ResolvedFile:
 
     @cached_property
     def tasks(self) -> Mapping[str, tree.Extern]:
-        """The tasks that this file declares."""
-        return {item.name: item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task"}
+        """The tasks that this file declares, a page with the statics of its splits."""
+        items = (item for item in self.program.items if isinstance(item, tree.Extern) and item.word == "task")
+        return {item.name: library.with_settings(item) for item in items}
 
     @cached_property
     def optimizers(self) -> Mapping[str, tree.Extern]:

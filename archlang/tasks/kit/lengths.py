@@ -80,11 +80,13 @@ class DistinctItems(ByLength):
 
     def _draw(self, split: str, length: int, seed: int) -> Split:
         size = self.size(split)
-        rng, lengths = RandomStream(self.name, self.key, split, length, seed), max(1, _BATCH_SYMBOLS // length)
+        rng = RandomStream(self.name, self.key, split, length, seed)
+        lengths = np.full(max(1, _BATCH_SYMBOLS // length), length)
         search = Drawing(self.name, f"{split}_size", size, "choose longer sequences", share=DISJOINT_SHARES[split])
         parts = list[Split]()
         while search.missing or not parts:
-            batch = self.items(rng, np.full(lengths, length))
+            batch = self.items(rng, lengths)
+            batch = replace(batch, groups={"length": lengths})
             parts.append(batch.select(search.pick(fingerprints(next(iter(batch.inputs.values()))))))
         return join_splits(parts)
 

@@ -15,6 +15,7 @@ import numpy as np
 from archlang.elaborate.binding import Binding
 from archlang.elaborate.task_pages import NUMBER, WORD, Page
 from archlang.errors import Diagnostic
+from archlang.errors.effort import spend
 from archlang.syntax import tree
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import RandomStream
@@ -208,6 +209,7 @@ class PageMachine(Page):
         begins = np.cumsum([0, *(len(word.values) for word in words)])
         starts = np.stack([word.offsets[:-1] + begin for word, begin in zip(words, begins, strict=False)], axis=1)
         lengths = np.stack([word.lengths for word in words], axis=1)
+        self._counts(lengths.sum(axis=1), self.item)
         joined = Ragged(np.concatenate([word.values for word in words]), begins)
         symbols = joined.slices(starts.reshape(-1), lengths.reshape(-1)).values
         return Ragged(symbols, offsets_of(lengths.sum(axis=1)))
@@ -220,7 +222,7 @@ class PageMachine(Page):
             case "digits", [number, base, count]:
                 counts = self._counts(count, node)
                 digits = Ragged(np.zeros(counts.sum(), dtype=np.int64), offsets_of(counts))
-                for place in range(int(counts.max(initial=0))):
+                for place in self._each_step(counts, node):
                     chosen = np.flatnonzero(counts > place)
                     digit = self.lanes(self._computed("%", number, base, node))
                     digits.values[digits.offsets[chosen] + place] = self.symbols(digit)[chosen]
@@ -331,7 +333,9 @@ class PageMachine(Page):
         self._steps += longest
         reason = f"the loops of the page take more than {MOST_STEPS} steps"
         self._require(np.asarray(self._steps <= MOST_STEPS), None, node, reason, "take fewer steps")
-        yield from range(longest)
+        for taken in range(longest):
+            spend()
+            yield taken
 
 
 def _refuse(mistake: Diagnostic) -> None:
