@@ -46,6 +46,10 @@ class Weights:
         root = (parts.square().mean(-1, keepdim=True) + epsilon).sqrt()
         return (parts / root * self.of.get(f"{name}.weight", torch.ones(()))).flatten(-2)
 
+    def layer_norm(self, name: str, x: Tensor) -> Tensor:
+        centred = x - x.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * self[name] + self.of[f"{name}.bias"]
+
     def network(self, name: str, x: Tensor) -> Tensor:
         return self.map(f"{name}.output", self.map(f"{name}.hidden", x).relu())
 
@@ -96,6 +100,7 @@ def weighed(a: Tensor, v: Tensor) -> Tensor:
 
 def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal: bool = True) -> None:
     """Asserts that `call` has the outputs and gradients of `slow`, ignores padding and, if causal, later positions."""
+    name = re.findall(r"(\w+)\[", call)
     text = f"use archlang.models.{file}\nmodel m[d = {D}](x: seq[n, d]) -> logits[n, {D}] {{ return {call} }}\n"
     module = compiled(text).double()
     torch.manual_seed(1)
@@ -104,7 +109,7 @@ def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal:
     x = torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
     torch.set_default_dtype(torch.float64)
     try:
-        expected = slow(Weights(module.get_submodule(call[: call.index("[")])), x[0])[None]
+        expected = slow(Weights(module.get_submodule(name[0])), x[0])[None]
     finally:
         torch.set_default_dtype(torch.float32)
     actual = module(x, lengths=[N])

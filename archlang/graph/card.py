@@ -164,13 +164,12 @@ def failures(graph: Graph, problems: Collection[str]) -> tuple[str, ...]:
 
 def _theorems(graph: Graph, moves: Sequence[Transition], path: _Path) -> tuple[Theorem, ...]:
     """Returns the theorems about all models like a normalized graph."""
-    state, turns = decoding_state(_before_readout(graph)), _all_turns(graph)
+    state, turns = decoding_state(_before_readout(graph)), _all_turns(graph, attending=True)
     is_read_once = sum(_is_open(value.type) for value in graph.region.inputs) == 1
     holds = {
         "finite": is_read_once and state is not None and state.constant is not None,
         "positions": _positions(graph) != "none",
-        # A convolution reads neighbours only: information takes n turns.
-        "turns": turns != () and any(own.kind == "attention" for i in graph.instances.values() for own in i.records),
+        "turns": turns != (),
         "windows": any(word == "window" and numbers != (1,) for word, numbers in _all_acts(graph)),
         "resampled": _is_resampled(graph),
     }
@@ -187,8 +186,15 @@ def _theorems(graph: Graph, moves: Sequence[Transition], path: _Path) -> tuple[T
     )
 
 
-def _all_turns(graph: Graph) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in graph.region.walk()))))
+def _all_turns(graph: Graph, *, attending: bool = False) -> tuple[str, ...]:
+    """Returns the turns of all loops, or of those whose states are sequences and attend to them."""
+    nodes = [node for node in graph.region.walk() if not attending or _attends(graph, node)]
+    return tuple(dict.fromkeys(filter(None, (_turns(graph, node) for node in nodes))))
+
+
+def _attends(graph: Graph, loop: Node) -> bool:
+    inner = [graph.instances[node.instance] for region in loop.regions for node in region.walk() if node.instance]
+    return any(map(_is_open, loop.types)) and any(own.kind == "attention" for each in inner for own in each.records)
 
 
 def _all_acts(graph: Graph) -> set[tuple[str, tuple[float, ...]]]:

@@ -149,11 +149,6 @@ def parallel_loop(w: Weights, x: Tensor) -> Tensor:
     return h
 
 
-def layer_norm(w: Weights, name: str, x: Tensor) -> Tensor:
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * w[name] + w.of[f"{name}.bias"]
-
-
 def continuous_thoughts(w: Weights, x: Tensor) -> Tensor:
     """Computes all layers again for each position."""
     inputs: list[Tensor] = []
@@ -162,11 +157,11 @@ def continuous_thoughts(w: Weights, x: Tensor) -> Tensor:
         inputs.append(results[-1] if i % 2 else x[i])
         z = torch.stack(inputs)
         for at in ("stack.0.", "stack.1."):
-            u = layer_norm(w, f"{at}norm", z)
+            u = w.layer_norm(f"{at}norm", z)
             k, v, q = (w.map(f"{at}linear{part}", u) for part in ("", "_2", "_3"))
             z = z + w.map(f"{at}linear_4", weighed(softmax_past(scored(q, k, 2)), v))
-            z = z + w.network(f"{at}feedforward", layer_norm(w, f"{at}norm_2", z))
-        results.append(layer_norm(w, "final", z[-1]))
+            z = z + w.network(f"{at}feedforward", w.layer_norm(f"{at}norm_2", z))
+        results.append(w.layer_norm("final", z[-1]))
     return torch.stack(results)
 
 
