@@ -6,7 +6,20 @@ from torch import Tensor
 from torch.nn.functional import gelu, pad
 
 from tests.conftest import Compiled
-from tests.slow_pages import D, N, Slow, Weights, card_in_words, equals_slow, of_heads, past, rotated, scored, weighed
+from tests.slow_pages import (
+    D,
+    N,
+    Slow,
+    Weights,
+    card_in_words,
+    equals_slow,
+    of_heads,
+    past,
+    rotated,
+    scored,
+    softmax_past,
+    weighed,
+)
 
 
 def attended(w: Weights, at: str, x: Tensor) -> Tensor:
