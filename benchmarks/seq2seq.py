@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import archlang
 from archlang.backend import Architecture
+from archlang.backend.decode.greedy import decode
 from archlang.resolve.library import library_file
 from benchmarks.comparison import ModelPair, cases_of, share_weights
 from benchmarks.handwritten_seq2seq import Seq2seq
@@ -107,7 +108,10 @@ def decoders(size: Size, setting: Setting) -> Sides:
     answer_lengths, steps = lengths["target"] - 1, size.target
 
     def write() -> Tensor:
-        decoded = ours.decode(source, lengths=lengths["source"], begin=_MARK, end=_MARK, answer_lengths=answer_lengths)
+        # The number of steps is known, as in evaluations, so that a CUDA graph can write all tokens.
+        decoded = decode(
+            ours, ours.program, [source], lengths["source"], _MARK, _MARK, None, answer_lengths, cache=True, steps=steps
+        )
         return decoded.choices
 
     return Sides(write, partial(theirs.decode, source, lengths["source"], _MARK, steps))

@@ -20,7 +20,7 @@ from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.data import Batch, DeviceSplit
 from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
-from archlang.train.score import Tensors, compute_eagerly
+from archlang.train.score import Interrupted, Tensors, compute_eagerly
 from archlang.train.step import EagerStep, LossAndNorm
 from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops, nothing
 from archlang.train.trainer import Trainer
@@ -116,6 +116,8 @@ class _GraphsByShape(Generic[Result]):
         if is_frequent and shape not in self.captured and len(self.captured) < self._most and not self.is_closed:
             try:
                 self.captured[shape] = record(Assumptions(self._answers.get(shape, ())))
+            except Interrupted:
+                raise
             except Exception as error:
                 if is_out_of_memory(error):
                     self._most = len(self.captured)
@@ -288,7 +290,6 @@ class CudaGraphEvaluation:
         self._module, self._capture = module, capture
         self._is_chunked = bool(chunked_loops(module))
         self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[Tensors]]()
-        self._is_closed = False
 
     def __call__(self, data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
         """As `compute_eagerly`. The tensors are overwritten by the next pass."""

@@ -129,6 +129,7 @@ class Answers:
 
 # What the device computes of a batch.
 Tensors = tuple[Tensor | None, ...]
+Compute = Callable[[DeviceSplit, np.ndarray, Callable[[Batch], Tensors]], Tensors]
 
 
 def compute_eagerly(data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
@@ -147,7 +148,7 @@ def evaluate(
     stopping: Callable[[], bool] = lambda: False,
     settings: Settings = NO_SETTINGS,
     processes: int = 1,
-    compute: Callable[[DeviceSplit, np.ndarray, Callable[[Batch], Tensors]], Tensors] = compute_eagerly,
+    compute: Compute = compute_eagerly,
 ) -> Score:
     """Evaluates every metric of the task and of `settings` on a split, at most `batch` items at a time. Each of several
     processes evaluates some batches, and all return the score of one; of a divided module, all compute equally many
@@ -257,7 +258,11 @@ DEFAULT_ANSWERS = 1_000
 _BATCH = 256
 """The answers that are written at a time."""
 
+# The longest answer that a CUDA graph writes, which has the operations of all its tokens.
+_MOST_AT_ONCE = 128
 
+
+@torch.no_grad()
 def add_written(
     score: Score,
     module: nn.Module,
@@ -267,6 +272,7 @@ def add_written(
     most: int = DEFAULT_ANSWERS,
     stopping: Callable[[], bool] = lambda: False,
     processes: int = 1,
+    compute: Compute = compute_eagerly,
 ) -> Score:
     """Returns the score with `exact_match` and `oracle_match`, or unchanged if the task has no answers to write.
     Several processes share the work as in `evaluate`.
@@ -298,8 +304,11 @@ def add_written(
     data = DeviceSplit(sample, device)
 
     def write(number: int, chosen: np.ndarray) -> None:
-        for name, matches in zip(names, _matches(module, data.batch(chosen), field, task, watch), strict=False):
-            hits[name][items[chosen]] = matches
+        run = compute if data.lengths[chosen].max() <= _MOST_AT_ONCE else compute_eagerly
+        matches = run(data, chosen, lambda batch: _matches(module, batch, field, task, watch))
+        for name, matched in zip(names, matches, strict=False):
+            assert matched is not None
+            hits[name][items[chosen]] = matched.cpu().numpy()
 
     # The lengths of answers differ, and so do the calls of the processes.
     with fixed_randomness(device), gathered(module):
@@ -327,7 +336,7 @@ def _written_field(module: nn.Module, split: Split, task: Task) -> int | None:
 
 def _matches(
     module: Architecture, batch: Batch, field: int, task: DecodableTask, watch: Callable[[float], None]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Tensors:
     answer = list(batch.fields)[field]
     sources = {name: source for name, source in batch.fields.items() if name != answer}
     source_lengths = {name: batch.lengths[name] for name in sources}
@@ -344,6 +353,7 @@ def _matches(
         answer_lengths=answer_lengths,
         cache=True,
         watch=watch,
+        steps=batch.fields[answer].shape[1],
     )
     assert batch.scored is not None
     targets = batch.targets[:, : written.choices.shape[1]]
@@ -351,4 +361,4 @@ def _matches(
     exact = ((written.choices == targets) | ignored).all(1)
     behind_answer = torch.arange(targets.shape[1], device=targets.device) >= answer_lengths[:, None]
     oracle = ((written.tokens == targets) | ignored | behind_answer).all(1)
-    return exact.cpu().numpy(), oracle.cpu().numpy()
+    return exact, oracle

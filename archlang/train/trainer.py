@@ -40,7 +40,7 @@ from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import RunFolder
-from archlang.train.score import Interrupted, Score, add_written, compute_eagerly, evaluate
+from archlang.train.score import Compute, Interrupted, Score, add_written, compute_eagerly, evaluate
 from archlang.train.settings import Settings
 from archlang.train.sharding import shard
 from archlang.train.stop import Stop
@@ -178,7 +178,7 @@ class Trainer:
                 shard(model, fabric.device)
         optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins, loaded=loaded)
         self.test_model: Architecture = test_module or self.module
-        self.compute = compute_eagerly  # the batches of evaluations
+        self.compute: Compute = compute_eagerly  # the batches of evaluations
         self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
         if test_module is not None:
@@ -523,7 +523,7 @@ class Trainer:
         )  # fmt: skip
         return add_written(
             score, module, items, self.task, self.fabric.device, written,
-            stopping=lambda: stop.requested, processes=processes,
+            stopping=lambda: stop.requested, processes=processes, compute=self.compute,
         )  # fmt: skip
 
     def _is_any_asked(self, stop: Stop) -> bool:

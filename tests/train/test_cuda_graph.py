@@ -20,7 +20,7 @@ from archlang.backend.runtime.loops import halting_loops
 from archlang.blocks.halting import TokenHalt
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
-from archlang.train import cuda_graph, data
+from archlang.train import cuda_graph, data, score
 from archlang.train.cuda_graph import CudaGraphStep, Result
 from archlang.train.devices import fixed_randomness
 from archlang.train.record.mistakes import RunWarning
@@ -560,6 +560,23 @@ def test_a_run_is_evaluated_with_graphs_where_batches_of_a_shape_recur(
     monkeypatch.setattr(evaluation, "make_capture", lambda *_: captures)
     assert evaluation.evaluate_run(tmp_path / "run", device="cpu", eager=eager).splits == plain.splits
     assert bool(captures.launched_evaluations) == (not eager)
+
+
+@pytest.mark.parametrize("model", ["seq2seq[", "seq2seq[universal = true, relative = true, "])
+def test_answers_are_written_by_graphs_where_batches_of_a_shape_recur(
+    model: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    text = OTHERS["answers of several tokens"].replace("test_size = 8", "test_size = 32, eos = true")
+    file.write_text(text.replace("seq2seq[", model))
+    train(plan_recipe(file), tmp_path / "run", with_graphs=False)
+    plain = evaluation.evaluate_run(tmp_path / "run", device="cpu").splits
+    monkeypatch.setattr(evaluation, "why_evaluated_eagerly", lambda *_, **__: "")
+    monkeypatch.setattr(evaluation, "make_capture", lambda *_: captures)
+    monkeypatch.setattr(score, "_BATCH", 4)
+    assert evaluation.evaluate_run(tmp_path / "run", device="cpu").splits == plain
+    assert plain["test"].written == 32
+    assert len(captures.launched_evaluations) > 5
 
 
 # What cannot be captured

@@ -63,9 +63,11 @@ def decode(
     cache: bool,
     choose: Choose | None = None,
     watch: Callable[[float], None] = lambda share: None,
+    steps: int | None = None,
 ) -> Decoded:
     """Implements `Architecture.decode`. Calls `watch` after each step with the share of the most possible steps
-    that are done, above 0 and at most 1."""
+    that are done, above 0 and at most 1. The host reads no value if it is told the number of `steps` that answers of
+    given lengths take."""
     name, target = program.graph.name, target_of(program.graph)
     if target is None:
         raise mistakes.writes_nothing(name)
@@ -94,7 +96,8 @@ def decode(
     if answer_lengths is not None:
         answer_lengths = sample_lengths(name, "answer_lengths", answer_lengths, tokens)
         # One step more than the longest answer shows whether the model writes its end.
-        steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
+        if steps is None:
+            steps = int(answer_lengths.max()) + (end is not None) if len(answer_lengths) else 0
     elif limit is not None:
         if limit < 0:
             raise mistakes.not_in_bounds("limit", limit, 0, torch.inf)

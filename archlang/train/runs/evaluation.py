@@ -360,7 +360,7 @@ def evaluate_run(
                 evaluate(
                     module, DeviceSplit(split, run.device), split, name, task, settings=settings, compute=compute
                 ),
-                module, split, task, run.device, written,
+                module, split, task, run.device, written, compute=compute,
             ).result()
             for name, split in loaded.items()
             if len(split)
