@@ -290,6 +290,7 @@ class CudaGraphEvaluation:
         self._module, self._capture = module, capture
         self._is_chunked = bool(chunked_loops(module))
         self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[Tensors]]()
+        self._is_closed = False
 
     def __call__(self, data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
         """As `compute_eagerly`. The tensors are overwritten by the next pass."""
