@@ -74,7 +74,7 @@ def check_vocabulary(task: Task, name: str, gives: Mapping[str, int]) -> None:
 
 def _own_class(name: str, python: str) -> Any:  # Any: a class that is both a `Task` and a `ShippedTask`
     """Returns one of archlang's classes, or that of a page. A program can name nothing else in its modules."""
-    if (page := page_class(name, python if python.startswith(PAGE) else "")) is not None:
+    if (page := page_class(name, python)) is not None:
         return page
     module_name, _, attribute = python.partition(":")
     try:

@@ -48,6 +48,9 @@ page_fails = TaskError.wording("`{text}` in line {line} of the page of `{task}`:
 outside_vocabulary = TaskError.wording(
     "`{name}` of the page of `{task}` has the number {number}, and there are {size} of them", "use numbers from 0"
 )
+damaged_page = TaskError.wording(
+    "the page of the task `{task}` cannot be read", "correct the page; that of a run is in its `run.json`"
+)
 answer_too_long = TaskError.wording(
     "the answer of `{task}` has {answer} symbols, and `x` has {length}",
     "an answer stands at the end of `x`: append a symbol for each of its symbols, as `fill` does",

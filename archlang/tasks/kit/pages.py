@@ -10,7 +10,7 @@ import numpy as np
 
 from archlang.elaborate.binding import Binding, size_words
 from archlang.elaborate.task_pages import LENGTH, SCORED, check_page, kind_of_page
-from archlang.errors import Source
+from archlang.errors import ProgramError, Source
 from archlang.resolve import library
 from archlang.resolve.resolve import Declaration, ResolvedFile
 from archlang.syntax import parse, tree
@@ -124,13 +124,21 @@ class DecodedPage(PageTask):
         return self.vocabulary.index("[E]") if self.statics.get("eos") else None
 
 
-@cache
 def page_class(name: str, python: str = "") -> type[PageTask] | None:
     """Returns the class of a task whose page is shipped, or is the text `python`; None if it is no page."""
-    item, is_own = library.task(name), python.startswith(tree.PAGE)
-    if is_own:
-        (written,) = parse(Source(f"the page of {name}", python)).items
-        assert isinstance(written, tree.Extern)
+    return _page_class(name, python if python.startswith(tree.PAGE) else "")
+
+
+@cache
+def _page_class(name: str, text: str) -> type[PageTask] | None:
+    item = library.task(name)
+    if text:
+        try:
+            (written,) = parse(Source(f"the page of {name}", text)).items
+        except (ProgramError, ValueError) as error:
+            raise mistakes.damaged_page(name) from error
+        if not isinstance(written, tree.Extern) or not kind_of_page(written) or library.splits(written) is None:
+            raise mistakes.damaged_page(name)
         item = library.with_settings(written)
     if item is None or item.body is None:
         return None
@@ -142,6 +150,6 @@ def page_class(name: str, python: str = "") -> type[PageTask] | None:
         own |= {"unit": Unit.SAMPLE, "metrics": ("accuracy",)}
     made: type[PageTask] = type(name, bases, own)
     made.name = name
-    if is_own:  # other texts have other items
-        made.version = int(sha256(python.encode()).hexdigest()[:12], 16)
+    if text:  # other texts have other items
+        made.version = int(sha256(text.encode()).hexdigest()[:12], 16)
     return made

@@ -28,6 +28,7 @@ from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import COPIES, Plugins
 from archlang.resolve import library
 from archlang.syntax.reading import LARGEST as LARGEST_PROGRAM
+from archlang.syntax.tree import PAGE
 from archlang.train.record import mistakes, schemas
 from archlang.train.record.mistakes import disk_errors_as
 from archlang.types import Dim
@@ -298,6 +299,8 @@ def read_run(folder: Path, kind: type[Run]) -> Run:
 
 def _checked(folder: Path, word: str, extern: BoundExtern) -> BoundExtern:
     shipped = library.task(extern.name) if word == "task" else library.optimizer(extern.name)
+    if extern.python.startswith(PAGE):
+        return _checked_shipped(folder, word, extern)
     if shipped is None or shipped.python != extern.python:
         # Of the user's own: `make_task` and `make_optimizer` look for it in the plugins.
         return _with_checked_settings(folder, extern) if word == "train" else extern
