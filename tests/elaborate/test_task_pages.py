@@ -1,5 +1,7 @@
 """Every mistake in the page of a task is a diagnostic at its place."""
 
+from time import perf_counter
+
 import pytest
 
 from archlang.errors import Diagnostic
@@ -110,3 +112,25 @@ def test_a_recipe_checks_the_page_with_its_statics_and_tries_it() -> None:
     assert mistake.code == "E0618"
     assert "`x[place]` in line 3 of the page of `picked`: place 1 of a word of 1 symbols" in mistake.message
     assert check_text(text.replace("place = 1", "place = 0")) == ()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["repeat 900_000 { y = 1 }"],
+        ["repeat 900 { repeat 900 { y = x[0] } }"],
+        ["y = [1]", "repeat 19 { y <- append(y, y) }", "repeat 9_000 { y <- y * y % 7 }"],
+        ["repeat 9_000 { y = sort(fill(1, 1_000_000)) }"],
+        ["y = power(2, 16_000)", "repeat 30_000 { z = y * y / y }"],
+    ],
+)
+def test_a_trial_of_a_page_takes_bounded_work(lines: list[str]) -> None:
+    page = HEADER + "".join(f"    {line}\n" for line in ("x = draw(base, length)", *lines, "return 1")) + "}\n\n"
+    model = (
+        "model m[d = 4](x: tokens[n]) -> logits[classes] {\n    return embed[d](x) |> mean |> linear[classes]\n}\n\n"
+    )
+    recipe = "recipe r {\n    task  mine\n    model m\n    train adamw[lr = 1e-3, batch = 4, steps = 1]\n}\n"
+    start = perf_counter()
+    (mistake,) = check_text(page + model + recipe)
+    assert mistake.code in ("E0228", "E0618")
+    assert perf_counter() - start < 30

@@ -55,7 +55,7 @@ SMALL: dict[str, dict[str, object]] = {
         for name in (
             "even_pairs", "cycle_navigation", "reverse_string", "duplicate_string", "odds_first",
             "missing_duplicate_string", "binary_addition", "binary_multiplication", "compute_sqrt",
-            "modular_arithmetic_brackets", "addition", "set_complement",
+            "modular_arithmetic_brackets", "addition", "set_complement", "phone_book", "n_gram_lookup",
         )
     },
     "selective_copying": {"train_size": 50, "valid_size": 5, "test_size": 5},

@@ -55,12 +55,28 @@ TAPES: dict[str, Question] = {
     "set_complement[symbols = 12, train = 1..8, test = 9..12]": lambda words: [
         str(symbol) for symbol in range(12) if str(symbol) not in words
     ],
+    "phone_book[names = 20, digits = 3, train = 1..9, test = 10..20]": lambda words: looked_up(words),
     "selective_copying[length = 20, tokens = 5, test_length = [30]]": lambda words: [w for w in words if w != "_"],
 }
+
+
+def looked_up(words: list[str]) -> list[str]:
+    """The number after the first place of the last word, in a book of names from 10 on."""
+    *book, name = words
+    return book[book.index(name) + 1 : book.index(name) + 4]
+
+
+def following(words: list[str]) -> list[str]:
+    text, gram = words[: words.index(":")], words[words.index(":") + 1 :]
+    first = next(place for place in range(len(text)) if text[place : place + len(gram)] == gram)
+    return [text[first + len(gram)]]
+
+
 CLASSES: dict[str, Question] = {
     "even_pairs": lambda words: [("even", "odd")[sum(a != b for a, b in pairwise(words)) % 2]],
     "cycle_navigation[cycle = 7]": lambda words: [str(sum(int(word) - 1 for word in words) % 7)],
     "missing_duplicate_string": missing,
+    "n_gram_lookup[symbols = 3, gram = 3, train = 5..12, test = 13..20]": following,
     "modular_arithmetic_brackets[products = true]": lambda words: [str(eval("".join(words)) % 5)],
 }
 SMALL = {"train_size": 800, "valid_size": 40, "test_size": 60}

@@ -77,6 +77,8 @@ DIGESTS: dict[str, dict[str, str]] = {
     "addition[test_size = 50, padded = false]": {"test": "7db1db6f77dc86f4"},
     "set_complement[train_size = 50]": {"train": "3f5363b9a2a710da"},
     "selective_copying[train_size = 50]": {"train": "006f838249d2b925"},
+    "phone_book[train_size = 50]": {"train": "7c9c8a7cf13fc52d"},
+    "n_gram_lookup[train_size = 50]": {"train": "77b8213c22d70e09"},
     "parity[train_size = 50]": {"train": "1c7280a8a902be03"},
     "modular_arithmetic[train_size = 50]": {"train": "e4c86d66d66d0495"},
     "bucket_sort[valid_size = 50]": {"valid": "7fed9ea8eb6394ef"},

@@ -116,6 +116,7 @@ class PageMachine(Page):
 
     def along(self, value: Any, word: Ragged, node: tree.Syntax) -> Any:
         """Returns the symbols of a value beside those of a word; those of a number of all items are one."""
+        spend(len(word.values) >> 10)
         if self.kind(value) is NUMBER:
             return np.repeat(value, word.lengths) if np.ndim(value) else value
         other = self.word(value)
@@ -202,7 +203,9 @@ class PageMachine(Page):
         counts = self.lanes(number)
         fits = (counts >= 0) & (counts <= _MOST_SYMBOLS)
         self._require(fits, None, node, "the word has {} symbols", f"choose a length from 0 to {_MOST_SYMBOLS}", counts)
-        return np.asarray(np.where(fits & self._lane, counts, 0), dtype=np.int64)
+        lengths = np.asarray(np.where(fits & self._lane, counts, 0), dtype=np.int64)
+        spend(int(lengths.sum()) >> 10)
+        return lengths
 
     def listed(self, values: Sequence[Any]) -> Ragged:
         words = [self.word(value) for value in values]
@@ -216,6 +219,7 @@ class PageMachine(Page):
 
     def call(self, function: str, values: Sequence[Any], node: tree.CallExpression, target: str) -> Any:
         word = self.word(values[0]) if self.kind(values[0]) is WORD else Ragged.table(np.zeros((0, 0), dtype=np.int64))
+        spend(len(word.values) >> 10)
         match function, values:
             case "append", _:
                 return self.listed(values)
@@ -252,8 +256,7 @@ class PageMachine(Page):
                 return Ragged(word.values[ends - np.arange(len(word.values))], word.offsets)
             case "shuffle" | "sort", _:
                 keys = word.values if function == "sort" else self._rng.words(len(word.values))
-                order = np.lexsort((keys, np.repeat(np.arange(self._count), word.lengths)))
-                return Ragged(word.values[order], word.offsets)
+                return Ragged(word.values[self._order(keys, word)], word.offsets)
             case "size", _:
                 return word.lengths
             case "slice", [_, start, count]:
@@ -276,6 +279,14 @@ class PageMachine(Page):
         words = self._rng.words((size, bits // 64 + 2)).astype(object)
         numbers = reduce(lambda number, word: (number << 64) | word, words.T)
         return _small((numbers * np.asarray(bounds, dtype=object)) >> (64 * words.shape[1]))
+
+    def _order(self, keys: np.ndarray, word: Ragged) -> Integers:
+        """Returns the places of the symbols of each word in the order of keys, of equal ones the first before."""
+        lengths = word.lengths
+        if self._count and (lengths == lengths[0]).all():  # several times as fast
+            order = np.argsort(keys.reshape(self._count, -1), axis=1, kind="stable")
+            return np.asarray((order + word.offsets[:-1, None]).reshape(-1))
+        return np.lexsort((keys, np.repeat(np.arange(self._count), lengths)))
 
     def _extreme(self, function: np.ufunc, word: Ragged, node: tree.Syntax) -> Integers:
         is_full, result = word.lengths > 0, np.zeros(self._count, dtype=np.int64)
