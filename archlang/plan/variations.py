@@ -154,7 +154,7 @@ def _values(place: tree.Setting | tree.Variation, report: Report) -> Sequence[tr
 
 
 # A check plans at most this many points of a recipe, values of a search, or cells of a table.
-MOST_POINTS = 400
+MOST_POINTS = 600
 
 
 def spread(sizes: Sequence[int], most: int = MOST_POINTS) -> Iterator[tuple[int, ...]]:
