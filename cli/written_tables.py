@@ -99,7 +99,7 @@ def field(
         bool, flag("--whole", "The block is all layers of the model, and not a mixer in two layers.")
     ] = False,
 ) -> None:
-    """Show the table of the field: architectures on fifteen tasks at one budget. Add yours, train it, and see its place.
+    """Show the table of the field: architectures on 15 tasks at one budget. Add yours, train it, and see its place.
 
     `--add` writes a table `field_NAME.arch` beside your program, in which the number of hidden features gives your row
     as many weights as the others, within 5 %, and trains this row. Without it, nothing runs but the rows of `--run`.
