@@ -149,9 +149,9 @@ class Page:
             case tree.Update():
                 self._update(statement)
             case tree.Return(value=value):
-                # A mistake in the value is no missing `return`.
-                answer = self.value(value)
-                return NUMBER if answer is None else answer
+                is_class = kind_of_page(self.item) == "classification"
+                answer = self._of_kind(NUMBER, value) if is_class else self.value(value)
+                return NUMBER if answer is None else answer  # a mistake in the value is no missing `return`
             case tree.If():
                 return self._if(statement)
             case tree.RepeatStatement(count=count, target=None, drawn=None, truncated=None, settled=False):

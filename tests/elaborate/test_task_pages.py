@@ -79,6 +79,11 @@ def test_statements_after_return_are_unreachable() -> None:
     assert mistake.code == "E0217"
 
 
+def test_a_class_is_a_number() -> None:
+    (mistake,) = mistakes("x = draw(2, length)", "return x")
+    assert mistake.message == "this is a word, and a number is expected"
+
+
 def test_a_page_returns() -> None:
     (mistake,) = mistakes("x = draw(2, length)")
     assert mistake.code == "E0216"

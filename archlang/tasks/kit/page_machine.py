@@ -208,7 +208,7 @@ class PageMachine(Page):
         return lengths
 
     def listed(self, values: Sequence[Any]) -> Ragged:
-        words = [self.word(value) for value in values]
+        words = [self.word(value) for value in values or [SharedWord(())]]
         begins = np.cumsum([0, *(len(word.values) for word in words)])
         starts = np.stack([word.offsets[:-1] + begin for word, begin in zip(words, begins, strict=False)], axis=1)
         lengths = np.stack([word.lengths for word in words], axis=1)

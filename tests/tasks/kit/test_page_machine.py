@@ -55,6 +55,7 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     "6 / x when x > 0 else 0": lambda w: [6 // symbol if symbol else 0 for symbol in w],
     "reverse(x) when length > 2 else append(x, 9)": lambda w: w[::-1] if len(w) > 2 else [*w, 9],
     "append(x, length, [8, 9])": lambda w: [*w, len(w), 8, 9],
+    "append([], [length])": lambda w: [len(w)],
     "fill(k, length - 1)": lambda w: [2] * (len(w) - 1),
     "2..length": lambda w: list(range(2, len(w) + 1)),
     "slice(x, length / 2, length - length / 2)": lambda w: w[len(w) // 2 :],
