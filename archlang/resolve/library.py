@@ -93,13 +93,18 @@ def _lines_of(table: str) -> Iterator[tuple[str, str]]:
         yield name, own
 
 
+@cache
 def task(name: str) -> Extern | None:
     """Returns the signature of a shipped task, or None."""
     item = _get(_TASKS, name)
     if not isinstance(item, Extern) or item.body is None:
         return item if isinstance(item, Extern) else None
+    settings = splits(item)
+    assert settings is not None, "the check of a page requires them"
+    documentation = (*item.documentation, "", *settings.documentation)
     # Runs name a shipped task so, whether it is a page or a class.
-    return replace(with_settings(item), python=f"archlang.tasks.{name}:{name.title().replace('_', '')}")
+    python = f"archlang.tasks.{name}:{name.title().replace('_', '')}"
+    return replace(with_settings(item), documentation=documentation, python=python)
 
 
 @cache
@@ -110,8 +115,8 @@ def optimizer(name: str) -> Extern | None:
 
 
 def with_settings(item: Extern) -> Extern:
-    """Returns an optimizer, or a task that is a page, with the statics, the conditions and the documentation of the
-    settings that it includes, of which its own statics replace those of the same names."""
+    """Returns an optimizer, or a task that is a page, with the statics and conditions of the settings that it includes,
+    of which its own statics replace those of the same names."""
     settings = splits(item) if item.body is not None else training_settings() if item.includes else None
     if settings is None:
         return item
@@ -119,11 +124,7 @@ def with_settings(item: Extern) -> Extern:
     others = (static for static in settings.signature.statics if static.name not in own)
     conditions = (condition for condition in settings.signature.where if condition not in signature.where)
     signature = replace(signature, statics=(*signature.statics, *others), where=(*signature.where, *conditions))
-    if item.body is None:
-        return replace(item, signature=signature, includes=())
-    is_whole = signature == item.signature
-    documentation = item.documentation if is_whole else (*item.documentation, "", *settings.documentation)
-    return replace(item, signature=signature, documentation=documentation)
+    return replace(item, signature=signature, includes=() if item.body is None else item.includes)
 
 
 def splits(page: Extern) -> Extern | None:
