@@ -18,7 +18,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_469, 4_200, 269),
-    "elaborate resolve types plan": (11_413, 9_800, 1_613),
+    "elaborate resolve types plan": (11_414, 9_800, 1_614),
     "train api": (10_512, 7_900, 2_612),
     "tasks data": (10_479, 8_600, 1_879),
     "export": (2_008, 2_400, 0),
@@ -27,8 +27,8 @@ BUDGETS = {
     "cli": (3_875, 3_500, 375),
     "": (23_492, 16_500, 6_992),
 }
-TOTAL = 74_774  # the aim is 61,000, and the room of the parts
-TESTS = 66_854  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_775  # the aim is 61,000, and the room of the parts
+TESTS = 66_860  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
