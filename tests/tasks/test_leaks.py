@@ -10,7 +10,7 @@ SHORT = "short sequences are few, so that a split of the train lengths holds som
 OF_SHORT_ITEMS = (
     "parity", "modular_arithmetic", "bucket_sort", "stack_manipulation", "even_pairs", "cycle_navigation",
     "reverse_string", "duplicate_string", "odds_first", "missing_duplicate_string", "binary_addition",
-    "binary_multiplication", "compute_sqrt", "modular_arithmetic_brackets", "addition",
+    "binary_multiplication", "compute_sqrt", "modular_arithmetic_brackets", "addition", "multiplication",
 )  # fmt: skip
 SHARED = {(name, "valid"): SHORT for name in OF_SHORT_ITEMS}
 

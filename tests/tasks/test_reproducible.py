@@ -79,6 +79,8 @@ DIGESTS: dict[str, dict[str, str]] = {
     "selective_copying[train_size = 50]": {"train": "006f838249d2b925"},
     "phone_book[train_size = 50]": {"train": "7c9c8a7cf13fc52d"},
     "n_gram_lookup[train_size = 50]": {"train": "77b8213c22d70e09"},
+    "multiplication[train_size = 50, second = 3]": {"train": "a456ee1089510724"},
+    "lego[train_size = 50]": {"train": "ea4bad254d6c8a98"},
     "parity[train_size = 50]": {"train": "1c7280a8a902be03"},
     "modular_arithmetic[train_size = 50]": {"train": "e4c86d66d66d0495"},
     "bucket_sort[valid_size = 50]": {"valid": "7fed9ea8eb6394ef"},

@@ -1,4 +1,4 @@
-"""The tasks of the Chomsky hierarchy and of numbers agree with their definitions, written with loops."""
+"""The tasks that are pages agree with their definitions, written with loops."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -176,27 +176,54 @@ def test_an_unknown_is_a_digit_at_or_after_a_random_place() -> None:
 @pytest.mark.parametrize("base", [2, 10])
 @pytest.mark.parametrize("is_reversed", ["true", "false"])
 @pytest.mark.parametrize("padded", ["true", "false"])
-def test_sums_follow_their_numbers(base: int, is_reversed: str, padded: str) -> None:
-    task = task_of(small(f"addition[base = {base}, reversed = {is_reversed}, padded = {padded}, test = 30..70]"))
+@pytest.mark.parametrize(("name", "sign"), [("addition", "+"), ("multiplication", "*")])
+def test_results_follow_their_numbers(name: str, sign: str, base: int, is_reversed: str, padded: str) -> None:
+    task = task_of(small(f"{name}[base = {base}, reversed = {is_reversed}, padded = {padded}, test = 30..70]"))
     for split in task.split_names():
         items = task.generate(split, 0)
         assert isinstance(items.targets, Ragged)
         assert items.scored is not None
         for index in range(len(items)):
             words = [task.vocabulary[token] for token in items.inputs["x"][index]]
-            text = " ".join(words).replace("=", "+").split("+")
+            text = " ".join(words).replace("=", sign).split(sign)
             parts = [part.split()[:: -1 if is_reversed == "true" else 1] for part in text]
-            left, right, total = (int("".join(part), base) for part in parts)
-            assert left + right == total
-            length = items.groups["length"][index]
+            left, right, result = (int("".join(part), base) for part in parts)
+            assert result == (left + right if sign == "+" else left * right)
+            first, second, third = map(len, parts)
             if padded == "true":
-                assert [len(part) for part in parts[1:]] == [len(parts[0]), len(parts[0]) + 1]
-                assert max(len(parts[0]) // 50 * 50, 30 if split == "test" else 1) == length
+                assert (second, third) == ((first, first + 1) if sign == "+" else (1, first + 1))
+                assert max(first // 50 * 50, 30 if split == "test" else 1) == items.groups["length"][index]
             else:
                 assert all(part[0] != "0" or len(part) == 1 for part in parts)
             scored = items.targets[index][items.scored[index]]
             assert [task.vocabulary[token] for token in scored] == [*words[words.index("=") + 1 :], "[E]"]
             assert items.scored[index].tolist().index(True) == words.index("=")
+
+
+def test_values_of_variables_follow_their_chain() -> None:
+    task = task_of(small("lego[variables = 12, train = 1..8, test = 9..12]"))
+    orders = set[tuple[int, ...]]()
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        assert isinstance(items.targets, Ragged)
+        assert items.scored is not None
+        for index in range(len(items)):
+            words = [task.vocabulary[token] for token in items.inputs["x"][index]]
+            clauses = [words[start : start + 5] for start in range(0, len(words), 5)]
+            assert all((clause[1], clause[4]) == ("=", ";") for clause in clauses)
+            of = {clause[0]: (clause[2], clause[3]) for clause in clauses}
+            assert len(of) == len(clauses)
+
+            def value(name: str, of: dict[str, tuple[str, str]] = of) -> int:
+                sign, other = of[name]
+                return (-1 if sign == "-" else 1) * (1 if other == "one" else value(other))
+
+            answers = [value(clause[0]) for clause in clauses]
+            scored = items.targets[index][items.scored[index]].tolist()
+            assert scored == [0 if answer == 1 else 1 for answer in answers]
+            assert items.scored[index].tolist() == [False, False, False, False, True] * len(clauses)
+            orders.add(tuple(place for place, clause in enumerate(clauses) if clause[3] == "one"))
+    assert len(orders) == 12
 
 
 def test_places_of_copied_symbols_are_uniform() -> None:
