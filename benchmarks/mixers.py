@@ -1,17 +1,20 @@
 """Layers with linear-time mixers against layers with softmax attention, by length, and pages against their blocks."""
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 import archlang
+from archlang.backend.kernels.flash_recurrence import SWITCH
 from archlang.backend.runtime.linear_recurrence import Terms, linear_recurrence
 from benchmarks.measure import Call, Case, Group, Setting, Sides
 
@@ -147,10 +150,33 @@ def _kernels(name: str, length: int, setting: Setting) -> Sides:
     return Sides(ours, theirs)
 
 
+def _switched(name: str, length: int, setting: Setting) -> Sides:
+    """Our form, forward and backward, with and without the switch to the kernels; prints how far results and gradients
+    differ."""
+    terms, _ = recurrences(length, setting)[name]
+    leaves = [term.detach().requires_grad_() for term in terms if term is not None]
+    places = [index for index, term in enumerate(terms) if term is not None]
+
+    def run(switch: str) -> list[Tensor]:
+        arguments: list[Tensor | None] = [None] * len(terms)
+        for place, leaf in zip(places, leaves, strict=True):
+            arguments[place] = leaf
+        with patch.dict(os.environ, {SWITCH: switch}):
+            o, _ = linear_recurrence(*arguments)  # type: ignore[arg-type]  # the first three are there
+        return [o, *torch.autograd.grad(o.float().square().sum(), leaves)]
+
+    pairs = zip(run("1"), run("0"), strict=True)
+    differences = [f"{(on.float() - off.float()).norm() / off.float().norm():.1e}" for on, off in pairs]
+    print(f"{name}, length {length}, switched on: relative differences {', '.join(differences)}", flush=True)
+    return Sides(partial(run, "1"), partial(run, "0"))
+
+
 def _kernel_cases(setting: Setting) -> Iterator[Case]:
     for name in RECURRENCES if setting.tiny or setting.device.type == "cuda" else ():
         for length in (7,) if setting.tiny else (2048, 8192):
             yield Case(f"{name}, length {length}", "flash-linear-attention", partial(_kernels, name, length, setting))
+            build = partial(_switched, name, length, setting)
+            yield Case(f"{name}, length {length}, switched on, forward and backward", "switched off", build)
 
 
 RECURRENCES = (
@@ -163,5 +189,5 @@ GROUP = Group(
     _cases,
 )
 KERNELS = Group(
-    "linear recurrences", "Forward in bf16, 2 samples, 16 heads of width 64.", _kernel_cases
+    "linear recurrences", "In bf16, 2 samples, 16 heads of width 64; forward unless a row says more.", _kernel_cases
 )  # fmt: skip

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
+from archlang.backend.kernels.flash_recurrence import flash_recurrence, is_asked_for
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import holds, in_one_batch, needs_plain_form
 
@@ -59,6 +60,8 @@ def linear_recurrence(
         mask: true at real positions; padding leaves the state as it is, and its results are 0
 
     Results have the dtype of v; half precision is computed in float32."""
+    if is_asked_for(v):
+        return flash_recurrence((q, k, v, log_decay, a, b), state, mask)
     compute = _untraced if torch.compiler.is_compiling() and not is_exporting() else _of_samples
     return compute((q, k, v, log_decay, a, b), state, mask)
 
