@@ -323,6 +323,7 @@ class CudaGraphEvaluation:
                 return pieces, function(data.gather(graph_items, widths)), answers.are_right()
 
         (pieces, result, is_right), last = self._capture(compute)
+        pieces.forget()
         return _Graph(graph_items, (pieces.launch, last), is_right, nothing, result)
 
 

@@ -142,6 +142,10 @@ class Pieces:
         for weight in self._weights:
             if weight in reached:
                 weight.grad = sums[weight] if weight.grad is None else weight.grad + sums[weight]
+        self.forget()
+
+    def forget(self) -> None:
+        """Drops the tape, and keeps the launches."""
         for call in self._calls:
             call.arguments, call.results, call.tapes = [], [], []
 

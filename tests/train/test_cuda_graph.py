@@ -731,6 +731,41 @@ def test_on_a_gpu_loops_whose_number_of_steps_varies_become_graphs(loop: str, tm
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("name", [*RECURRENT, "answers of several tokens"])
+def test_on_a_gpu_recurrences_evaluations_and_written_answers_become_graphs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    answers = OTHERS["answers of several tokens"].replace("every = 30", "every = 5")
+    file.write_text(
+        RECURRENT[name] + FLIPFLOP
+        if name in RECURRENT
+        else answers.replace("test_size = 8", "test_size = 32, eos = true")
+    )
+    plan = plan_recipe(file)
+    launch, launched = cuda_graph._GraphsByShape.launch, list[str]()
+
+    def noted(self: Any, *arguments: Any) -> Any:  # Any: as the method's
+        result = launch(self, *arguments)
+        launched.extend([self._passes] if result is not None else [])
+        return result
+
+    monkeypatch.setattr(cuda_graph._GraphsByShape, "launch", noted)
+    monkeypatch.setattr(score, "_BATCH", 4)
+    curves = [train(plan, tmp_path / str(form), with_graphs=form, device="cuda") for form in (True, False)]
+    torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)
+    assert {*launched} == {"steps", "evaluations"}
+    launched.clear()
+    graphs, plain = (
+        evaluation.evaluate_run(tmp_path / "True", device="cuda", eager=eager).splits for eager in (False, True)
+    )
+    assert ("evaluations" in launched) == (name not in RECURRENT)
+    for split in plain:
+        assert graphs[split].metrics == pytest.approx(plain[split].metrics, abs=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_on_a_gpu_in_bf16_and_after_a_capture_that_failed_a_run_goes_on(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
