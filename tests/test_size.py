@@ -19,16 +19,16 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_469, 4_200, 269),
     "elaborate resolve types plan": (11_414, 9_800, 1_614),
-    "train api": (10_512, 7_900, 2_612),
+    "train api": (10_517, 7_900, 2_617),
     "tasks data": (10_479, 8_600, 1_879),
     "export": (2_008, 2_400, 0),
     "editor play": (4_641, 4_400, 241),
     "reports": (3_885, 3_700, 185),
     "cli": (3_875, 3_500, 375),
-    "": (23_492, 16_500, 6_992),
+    "": (23_556, 16_500, 7_056),
 }
-TOTAL = 74_775  # the aim is 61,000, and the room of the parts
-TESTS = 66_905  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_844  # the aim is 61,000, and the room of the parts
+TESTS = 67_042  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
