@@ -31,6 +31,7 @@ SCORED = "scored"
 TABLE = Path(__file__).with_name("page_functions.tsv")
 """The functions of pages."""
 _KINDS = {"n": NUMBER, "w": WORD, "number": NUMBER, "word": WORD}
+DECODED = "sequence to sequence"
 _LOGIC = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 
 
@@ -369,7 +370,7 @@ def kind_of_page(item: tree.Extern) -> str:
         return "classification"
     if names == ("x",) and sizes[1:] == ("classes",):
         return "tagging"
-    kinds = {("x",): "language model", ("source", "target"): "sequence to sequence"}
+    kinds = {("x",): "language model", ("source", "target"): DECODED}
     return kinds.get(names, "") if item.causal and sizes[1:] == ("vocab",) else ""
 
 
@@ -404,6 +405,8 @@ def check_page(binding: Binding, report: Callable[[Diagnostic], None]) -> None:
             report(mistakes.size_not_given(item.name_span, item.name, size))
         elif not 0 < (number := sizes.get(size, 1)) <= MOST_WORDS:
             report(mistakes.size_out_of_range(given.span, size, number, MOST_WORDS))
+        elif size == "vocab" and kind_of_page(item) == DECODED and not {"[B]", "[E]"} <= {*size_words(binding, size)}:
+            report(mistakes.no_marks(given.span, item.name))
         else:
             continue
         return

@@ -79,6 +79,16 @@ def test_statements_after_return_are_unreachable() -> None:
     assert mistake.code == "E0217"
 
 
+def test_a_decoder_has_marks() -> None:
+    text = (
+        "task mine(source: tokens[n], target: tokens[m]) -> logits[m, vocab] with listed_lengths\n"
+        '    gives vocab = [0..symbols - 1, "[E]"] causal {\n    source = draw(symbols, length)\n    return source\n}\n'
+    )
+    (mistake,) = check_text(text)
+    assert mistake.message.startswith("the vocabulary of `mine` lacks `[B]` or `[E]`")
+    assert check_text(text.replace('"[E]"', '"[E]", "[B]"')) == ()
+
+
 def test_a_class_is_a_number() -> None:
     (mistake,) = mistakes("x = draw(2, length)", "return x")
     assert mistake.message == "this is a word, and a number is expected"

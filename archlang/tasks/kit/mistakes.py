@@ -51,6 +51,9 @@ outside_vocabulary = TaskError.wording(
 damaged_page = TaskError.wording(
     "the page of the task `{task}` cannot be read", "correct the page; that of a run is in its `run.json`"
 )
+empty_word = TaskError.wording(
+    "`{name}` of the page of `{task}` has no symbol in some items", "append a symbol, such as a mark of the end"
+)
 answer_too_long = TaskError.wording(
     "the answer of `{task}` has {answer} symbols, and `x` has {length}",
     "an answer stands at the end of `x`: append a symbol for each of its symbols, as `fill` does",

@@ -86,6 +86,9 @@ class PageTask(ByLength):
         names = self.class_names if self.kind in (Kind.CLASSIFICATION, Kind.TAGGING) else self.vocabulary
         answers = self._tokens(machine.word(answer), names, "return")
         groups = {"length": machine.lanes(machine.values[LENGTH])}
+        read = fields if self.kind is not Kind.SEQ2SEQ else {**fields, "return": answers}
+        for name in (name for name, word in read.items() if not word.lengths.all()):
+            raise mistakes.empty_word(name, self.name)
         if self.kind is Kind.CLASSIFICATION:
             return Split(fields, answers.values.astype(np.int64), groups=groups)
         if self.kind is Kind.SEQ2SEQ:

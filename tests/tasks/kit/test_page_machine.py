@@ -182,3 +182,15 @@ def test_a_mistake_of_a_run_names_its_line(body: str) -> None:
 def test_a_wrong_answer_is_refused(body: str, result: str, message: str) -> None:
     with pytest.raises(TaskError, match=message.replace("(", r"\(")):
         page(body, result=result).items(RandomStream("wrong"), np.array([1, 1]))
+
+
+def test_a_model_reads_at_least_one_symbol() -> None:
+    text = (
+        "task mine(source: tokens[n], target: tokens[m]) -> logits[m, vocab] with listed_lengths\n"
+        '    gives vocab = [0..symbols - 1, "[E]", "[B]"] causal {\n'
+        "    source = draw(symbols, length)\n    return slice(source, 1, length - 1)\n}"
+    )
+    task_class = page_class("mine", text)
+    assert task_class is not None
+    with pytest.raises(TaskError, match="`return` of the page of `mine` has no symbol in some items"):
+        task_class()
