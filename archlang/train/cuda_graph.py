@@ -58,8 +58,9 @@ class Assumptions:
         return self.answers[-1]
 
     def assume(self, mark: Tensor) -> bool:
-        # The graph takes the way of the pass before, whose answers have this order.
-        answer = self.answers[len(self._marks)]
+        # The graph takes the way of the pass before, whose answers have this order; the general form is always right.
+        place = len(self._marks)
+        answer = place < len(self.answers) and self.answers[place]
         self._marks.append(mark == answer)
         return answer
 
