@@ -19,7 +19,7 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_469, 4_200, 269),
     "elaborate resolve types plan": (11_421, 9_800, 1_621),
-    "train api": (10_517, 7_900, 2_617),
+    "train api": (10_518, 7_900, 2_618),
     "tasks data": (10_485, 8_600, 1_885),
     "export": (2_008, 2_400, 0),
     "editor play": (4_641, 4_400, 241),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_875, 3_500, 375),
     "": (23_556, 16_500, 7_056),
 }
-TOTAL = 74_857  # the aim is 61,000, and the room of the parts
+TOTAL = 74_858  # the aim is 61,000, and the room of the parts
 TESTS = 67_064  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
