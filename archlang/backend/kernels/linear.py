@@ -26,10 +26,11 @@ def linear(
     x: Float[Tensor, "*b d"], weight: Float[Tensor, "k d"], bias: Float[Tensor, " k"] | None = None
 ) -> Float[Tensor, "*b k"]:
     """Returns x Wᵀ + b."""
-    is_fast = _HAS_BOTH and x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-    if not is_fast or not is_large_on_cpu(x, x.numel() * len(weight), _LEAST_PRODUCTS):
+    # Most calls are small, and end here.
+    if not is_large_on_cpu(x, x.numel() * len(weight), _LEAST_PRODUCTS) or not _HAS_BOTH:
         return F.linear(x, weight, bias)
-    if min(x.numel() // x.shape[-1], *weight.shape) < _LEAST_SIDE:
+    is_single = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    if not is_single or min(x.numel() // x.shape[-1], *weight.shape) < _LEAST_SIDE:
         return F.linear(x, weight, bias)
     sources = (x, weight) if bias is None else (x, weight, bias)
     if not torch.is_grad_enabled() or not any(source.requires_grad for source in sources):
