@@ -25,9 +25,9 @@ BUDGETS = {
     "editor play": (4_641, 4_400, 241),
     "reports": (3_885, 3_700, 185),
     "cli": (3_875, 3_500, 375),
-    "": (23_556, 16_500, 7_056),
+    "": (23_557, 16_500, 7_057),
 }
-TOTAL = 74_858  # the aim is 61,000, and the room of the parts
+TOTAL = 74_859  # the aim is 61,000, and the room of the parts
 TESTS = 67_064  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
