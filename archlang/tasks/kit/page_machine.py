@@ -50,6 +50,7 @@ class PageMachine(Page):
         super().__init__(binding, _refuse)
         self._rng, self._lengths, self._count = rng, np.asarray(lengths, dtype=np.int64), len(lengths)
         self._steps = 0
+        self._like: Ragged | None = None
         # The items for which a statement runs, and the positions of words for which an expression is computed, with the
         # offsets of the words.
         self._lane: Any = np.True_
@@ -224,7 +225,7 @@ class PageMachine(Page):
             case "append", _:
                 return self.listed(values)
             case "digits", [number, base, count]:
-                counts = self._counts(count, node)
+                counts, self._like = self._counts(count, node), None
                 digits = Ragged(np.zeros(counts.sum(), dtype=np.int64), offsets_of(counts))
                 for place in self._each_step(counts, node):
                     chosen = np.flatnonzero(counts > place)

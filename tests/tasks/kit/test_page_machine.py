@@ -153,6 +153,7 @@ MISTAKES = {
     "v = fill(1, 2_000_000)": "the word has 2000000 symbols",
     "v = draw(length - 1)": "a number is drawn below 0",
     "v = max(slice(x, 0, 0))": "the word is empty",
+    "v = digits(length, 3 - length, 2)": "it divides by zero",
     "v = sqrt(-length)": "it is the root of -3",
     "v = power(2, -length)": "the exponent is -3",
     "v = power(2, 20_000)": "a number has more than 16384 bits",
