@@ -9,7 +9,7 @@ from typing import Any
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.binding import Binding, size_words, sizes_of_task
-from archlang.errors import Diagnostic, Span
+from archlang.errors import Diagnostic, Span, ignore
 from archlang.errors.effort import spend
 from archlang.errors.names import plural
 from archlang.resolve import library
@@ -345,7 +345,8 @@ class Page:
         has_symbols = any(isinstance(bound, Bound) and isinstance(bound.value, Symbol) for bound in bounds)
         if not self._places.keys().isdisjoint(names) or (None in bounds and not has_symbols):
             return None
-        return self._binding.evaluator.truth(test)
+        # What statics cannot decide, as a number of a list, is computed, and its mistakes are found there.
+        return replace(self._binding.evaluator, report=ignore).truth(test)
 
 
 def _has_mistake(values: Sequence[Any]) -> bool:  # Any: values, as `Page` says

@@ -1,8 +1,10 @@
 """The values of a page are those of Python, item by item."""
 
+import re
 from collections.abc import Callable
 from itertools import chain
 from math import isqrt
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,9 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     '"b" - "a"': lambda w: 1,
     "true + 1": lambda w: 2,
     "1 when k == 2 else x[99]": lambda w: 1,
+    "5 when table[k] == 4 else 6": lambda w: 5,
+    "5 when k else 6": lambda w: 5,
+    "(k > 1) * 3": lambda w: 3,
 }
 
 
@@ -195,3 +200,72 @@ def test_a_model_reads_at_least_one_symbol() -> None:
     assert task_class is not None
     with pytest.raises(TaskError, match="`return` of the page of `mine` has no symbol in some items"):
         task_class()
+
+
+# Expressions of each kind, from numbers `n`, words `w`, and values of the same kind `v`.
+FORMS = {
+    "n": (
+        "x[n % size(x)]", "table[n % 3]", "sum(w)", "size(w)", "max(append(w, n))", "min(n, n)", "sqrt(n * n)",
+        "(n % 7 > 1 and n != 0)", "(n > 2 or n < 0)",
+    ),
+    "w": (
+        "reverse(w)", "sort(w)", "append(w, n)", "fill(n, n % 5)", "slice(w, 0, 1)", "x[w % size(x)]", "put(w, 0, n)",
+        "digits(n * n, 3, 4)", "indices(w)", "table[w % 3]",
+    ),
+}  # fmt: skip
+BOTH = ("(v + n)", "(v - v)", "(v * n)", "v % 5", "v / 2", "(v {} n)", "(v when n {} length else v)", "(-v)", "(not v)")
+OPERATORS = ("==", "<", ">=", "!=")
+
+
+class Writer:
+    """Writes random pages whose values are of the right kinds."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice, self.kinds = Random(seed), {"x": "w", "s": "n", "length": "n"}
+
+    def value(self, kind: str, depth: int = 0) -> str:
+        if depth > 2 or self.dice.random() < 0.25:
+            names = [name for name, own in self.kinds.items() if own == kind]
+            leaves: list[str] = [*names, *(("table",) if kind == "w" else ("0", "1", "2", "k"))]
+            return self.dice.choice(leaves)
+        form: str = self.dice.choice((*FORMS[kind], *BOTH)).format(self.dice.choice(OPERATORS))
+        kinds = {"n": "n", "w": "w", "v": kind}
+        return re.sub(r"\b[nwv]\b", lambda name: self.value(kinds[str(name[0])], depth + 1), form)
+
+    def page(self) -> str:
+        lines = ["s = 1"]
+        for place in range(4):
+            kind = self.dice.choice("nw")
+            lines.append(f"v{place} = {self.value(kind)}")
+            self.kinds[f"v{place}"] = kind
+        name = self.dice.choice([name for name in self.kinds if name not in ("length", "s")])
+        updates = f"s <- (s + {self.value('n')}) % 7", f"{name} <- {self.value(self.kinds[name])}"
+        lines.append(f"if {self.value('n')} > 1 {{ {updates[1]} }} else {{ {updates[0]} }}")
+        lines.append(f"scan a in {self.value('w')} carry s, {name} {{\n{updates[0]}\n{updates[1]}\n}}")
+        return "\n    ".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_items_together_are_those_of_each_alone(seed: int) -> None:
+    written = Writer(seed)
+    task = page(f"{written.page()}\n    return 0", "table: list = [1, 0, 2]")
+
+    def run(words: list[list[int]]) -> list[list[Any]] | None:
+        machine = PageMachine(task._binding, Drawn([*chain(*words)]), np.array([len(word) for word in words]))
+        try:
+            machine.read()
+        except TaskError:
+            return None
+        found = [machine.values[name] for name in written.kinds]
+        are_words = [machine.kind(value) == "a word" for value in found]
+        return [
+            [
+                machine.word(value)[index].tolist() if is_word else int(machine.lanes(value)[index])
+                for value, is_word in zip(found, are_words, strict=True)
+            ]
+            for index in range(len(words))
+        ]
+
+    alone = [run([word]) for word in WORDS]
+    together = run(WORDS)
+    assert together == (None if None in alone else [items[0] for items in alone if items is not None])
