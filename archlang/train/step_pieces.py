@@ -122,13 +122,14 @@ class Pieces:
             else:
                 later.after = launch
             later = call
-            for number, tape in reversed(list(enumerate(call.tapes))):
+            while call.tapes:
+                tape = call.tapes.pop()  # which frees the tape of the chunk behind it
                 gradients = _gradients(tape, ends, self._weights)
                 begin_count = len(arguments) - len(tape.fixed)
                 for total, leaf in zip(arguments[begin_count:], tape.fixed, strict=True):
                     if leaf in gradients:
                         total.add_(gradients[leaf])
-                for total, leaf in zip(ends if number else arguments[:begin_count], tape.begin, strict=True):
+                for total, leaf in zip(ends if call.tapes else arguments[:begin_count], tape.begin, strict=True):
                     total.copy_(gradients[leaf]) if leaf in gradients else total.zero_()
                 moved = [weight for weight in self._weights if weight in gradients]
                 if moved:
