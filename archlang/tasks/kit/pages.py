@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import ClassVar
 
@@ -132,7 +132,7 @@ def page_class(name: str, python: str = "") -> type[PageTask] | None:
     return _page_class(name, python if python.startswith(tree.PAGE) else "")
 
 
-@cache
+@lru_cache(maxsize=256)  # an editor makes one for each text of a page
 def _page_class(name: str, text: str) -> type[PageTask] | None:
     item = library.task(name)
     if text:
