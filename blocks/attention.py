@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout, is_drawn_here
 from archlang.backend.kernels.elementwise import tanh
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, real_only
@@ -223,12 +222,11 @@ class Attention(KeyedAttention):
     ) -> None:
         super().__init__()
         size = head_dim or d // heads
-        self.query = KernelLinear(d, heads * size, bias=bias)
-        self.key = KernelLinear(e, kv_heads * size, bias=bias)
-        self.value = KernelLinear(e, kv_heads * size, bias=bias)
-        self.output = KernelLinear(heads * size, d, bias=bias)
-        gate_size = heads * (size if gate == "per_feature" else 1)
-        self.gate = None if gate == "none" else KernelLinear(d, gate_size, bias=bias)
+        self.query = nn.Linear(d, heads * size, bias=bias)
+        self.key = nn.Linear(e, kv_heads * size, bias=bias)
+        self.value = nn.Linear(e, kv_heads * size, bias=bias)
+        self.output = nn.Linear(heads * size, d, bias=bias)
+        self.gate = None if gate == "none" else nn.Linear(d, heads * (size if gate == "per_feature" else 1), bias=bias)
         self.query_norm = nn.RMSNorm(size, _EPSILON) if qk_norm else None
         self.key_norm = nn.RMSNorm(size, _EPSILON) if qk_norm else None
         self.sinks = nn.Parameter(torch.zeros(heads)) if sinks else None

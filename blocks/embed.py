@@ -6,7 +6,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import linear
 from archlang.backend.runtime.block import Mask
 
 
@@ -71,7 +70,7 @@ class Unembed(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(table.weight))) if bias else None
 
     def forward(self, y: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n vocab"]:
-        return linear(y, self._table[0].weight, self.bias)
+        return F.linear(y, self._table[0].weight, self.bias)
 
 
 class OneHot(nn.Module):

@@ -10,11 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 
 
-class Linear(KernelLinear):
+class Linear(nn.Linear):
     """A linear map of the features.
 
         y = x Wᵀ + b
@@ -34,6 +33,9 @@ class Linear(KernelLinear):
             draw[init](self.weight)
         if init not in ("torch", "xavier") and bias:
             nn.init.zeros_(self.bias)
+
+    def forward(self, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b out"]:
+        return F.linear(x, self.weight, self.bias)
 
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -68,8 +70,8 @@ class Feedforward(nn.Module):
         tiny: float = 1e-6,
     ) -> None:
         super().__init__()
-        self.hidden = KernelLinear(d, ff)
-        self.output = KernelLinear(ff, d)
+        self.hidden = nn.Linear(d, ff)
+        self.output = nn.Linear(ff, d)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
         self.output_dropout = output_dropout
@@ -115,8 +117,8 @@ class Mlp(nn.Module):
 
     def __init__(self, *, hidden: int, out: int, activation: str, dropout: float, d: int) -> None:
         super().__init__()
-        self.hidden = KernelLinear(d, hidden)
-        self.output = KernelLinear(hidden, out)
+        self.hidden = nn.Linear(d, hidden)
+        self.output = nn.Linear(hidden, out)
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
 

@@ -10,7 +10,6 @@ from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.kernels.nearest_match import match_weights
 from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
@@ -52,15 +51,15 @@ class GeometricAttention(KeyedAttention):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = KernelLinear(d, heads * c, bias=False)
-        self.key = KernelLinear(e, heads * c, bias=False)
-        self.value = KernelLinear(e, heads * c, bias=False)
-        self.output = KernelLinear(heads * c, d, bias=False)
+        self.query = nn.Linear(d, heads * c, bias=False)
+        self.key = nn.Linear(e, heads * c, bias=False)
+        self.value = nn.Linear(e, heads * c, bias=False)
+        self.output = nn.Linear(heads * c, d, bias=False)
         for projection, width in ((self.query, d), (self.key, e), (self.value, e), (self.output, d)):
             bound = sqrt(6 / (width + c))
             nn.init.uniform_(projection.weight, -bound, bound)
         self.query_bias = nn.Parameter(torch.zeros(heads, c))
-        self.direction = KernelLinear(d, 2 * heads)  # all heads' left, then all heads' right
+        self.direction = nn.Linear(d, 2 * heads)  # all heads' left, then all heads' right
         self.content_scale = nn.Parameter(torch.full((1,), 1 / sqrt(c)))
         self.direction_scale = nn.Parameter(torch.ones(1))
         self.score_bias = nn.Parameter(torch.zeros(1))

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.runtime.block import MaskN, TargetReader, Weightless, real_only
 from archlang.backend.runtime.halting import HaltingBlock, HaltingState
 from archlang.backend.runtime.stacking import is_stacked
@@ -42,8 +41,8 @@ class _Halt(HaltingBlock):
 
     def __init__(self, *, threshold: float, transition: bool, length_cap: bool, ponder: str, d: int) -> None:
         super().__init__()
-        self.hidden = KernelLinear(2 * d if transition else d, d)
-        self.output = KernelLinear(d, 1)
+        self.hidden = nn.Linear(2 * d if transition else d, d)
+        self.output = nn.Linear(d, 1)
         self.threshold = threshold
         self.transition = transition
         self.length_cap = length_cap
@@ -214,7 +213,7 @@ class Act(HaltingBlock):
 
     def __init__(self, *, variant: str, epsilon: float, ponder: str, d: int) -> None:
         super().__init__()
-        self.halt = KernelLinear(d, 1)
+        self.halt = nn.Linear(d, 1)
         self.forced = variant == "graves"
         self.threshold = 1 - epsilon
         self.ponder = ponder

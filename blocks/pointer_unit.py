@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.block import Mask, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
@@ -54,10 +53,10 @@ class DotScore(nn.Module):
 
     def __init__(self, hidden: int, bits: int) -> None:
         super().__init__()
-        self.state_map = KernelLinear(hidden, hidden)
-        self.address_map = KernelLinear(bits, bits)
-        self.query = KernelLinear(hidden, hidden)
-        self.key = KernelLinear(bits, hidden)
+        self.state_map = nn.Linear(hidden, hidden)
+        self.address_map = nn.Linear(bits, bits)
+        self.query = nn.Linear(hidden, hidden)
+        self.key = nn.Linear(bits, hidden)
         for projection in (self.query, self.key):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
@@ -77,8 +76,8 @@ class CosineScore(nn.Module):
 
     def __init__(self, hidden: int, bits: int, width: int, epsilon: float = 1e-8) -> None:
         super().__init__()
-        self.hidden = KernelLinear(bits, width)
-        self.output = KernelLinear(width, hidden)
+        self.hidden = nn.Linear(bits, width)
+        self.output = nn.Linear(width, hidden)
         self.epsilon = epsilon
 
     def keys(self, a: Float[Tensor, "b n bits"]) -> Float[Tensor, "b n hidden"]:
@@ -285,8 +284,8 @@ class Dereference(nn.Module):
         super().__init__()
         self.causal = causal
         projected = k if form == "code" else 0
-        self.value = nn.ModuleList(KernelLinear(d, d) for _ in range(projected))
-        self.output = nn.ModuleList(KernelLinear(d, d) for _ in range(projected))
+        self.value = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
+        self.output = nn.ModuleList(nn.Linear(d, d) for _ in range(projected))
         for value, output in zip(self.value, self.output, strict=True):
             nn.init.xavier_uniform_(value.get_parameter("weight"))
             nn.init.zeros_(value.get_parameter("bias"))
@@ -331,11 +330,11 @@ class DotRead(nn.Module):
 
     def __init__(self, reads: int, k: int, d: int, dropout: float) -> None:
         super().__init__()
-        self.pointed = KernelLinear(k, reads * d)  # L and l of all reads
-        self.query = KernelLinear(d, d)
-        self.key = KernelLinear(d, d)
-        self.value = KernelLinear(d, d)
-        self.output = KernelLinear(d, d)
+        self.pointed = nn.Linear(k, reads * d)  # L and l of all reads
+        self.query = nn.Linear(d, d)
+        self.key = nn.Linear(d, d)
+        self.value = nn.Linear(d, d)
+        self.output = nn.Linear(d, d)
         for projection in (self.query, self.key, self.value):
             bound = sqrt(6 / (4 * d))
             nn.init.uniform_(projection.weight, -bound, bound)
@@ -366,8 +365,8 @@ class CosineRead(nn.Module):
 
     def __init__(self, reads: int, k: int, d: int, width: int, dropout: float, epsilon: float = 1e-8) -> None:
         super().__init__()
-        self.hidden = nn.ModuleList(KernelLinear(k, width) for _ in range(reads))
-        self.output = nn.ModuleList(KernelLinear(width, d) for _ in range(reads))
+        self.hidden = nn.ModuleList(nn.Linear(k, width) for _ in range(reads))
+        self.output = nn.ModuleList(nn.Linear(width, d) for _ in range(reads))
         self.dropout = dropout
         self.epsilon = epsilon
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import KernelLinear, linear
 from archlang.backend.runtime.block import Mask, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
@@ -215,10 +214,10 @@ class AttentiveGru(nn.Module):
 
     def __init__(self, *, hidden: int, e: int, d: int, s: int) -> None:
         super().__init__()
-        self.attention = KernelLinear(hidden + d, hidden)
+        self.attention = nn.Linear(hidden + d, hidden)
         self.score = nn.Parameter(torch.empty(hidden).uniform_(-1 / sqrt(hidden), 1 / sqrt(hidden)))
         self.cell = nn.GRUCell(e + d, hidden)
-        self.output = KernelLinear(hidden + d, hidden)
+        self.output = nn.Linear(hidden + d, hidden)
 
     def forward(
         self,
@@ -261,9 +260,9 @@ class AttentiveGru(nn.Module):
         steps at once, before the recurrence."""
         widths = [x.shape[-1], h.shape[-1], memory.shape[-1]]
         of_state, of_memory = torch.split(self.attention.weight, widths[1:], dim=1)
-        slots = linear(memory, of_memory, self.attention.bias)
+        slots = F.linear(memory, of_memory, self.attention.bias)
         of_input, of_context = torch.split(self.cell.weight_ih, widths[::2], dim=1)
-        input_gates = linear(x, of_input, self.cell.bias_ih)
+        input_gates = F.linear(x, of_input, self.cell.bias_ih)
         weight = torch.cat((of_state, self.cell.weight_hh))
         bias = torch.cat((torch.zeros_like(self.attention.bias), self.cell.bias_hh))
 
@@ -299,9 +298,9 @@ class StackRnn(nn.Module):
     def __init__(self, *, hidden: int, slots: int, width: int, d: int) -> None:
         super().__init__()
         self.cell = nn.RNNCell(d, hidden)
-        self.top = KernelLinear(width, hidden)
-        self.action = KernelLinear(hidden, 2)
-        self.element = KernelLinear(hidden, width)
+        self.top = nn.Linear(width, hidden)
+        self.action = nn.Linear(hidden, 2)
+        self.element = nn.Linear(hidden, width)
         self.slots = slots
         self.width = width
 
@@ -352,8 +351,8 @@ class NondeterministicStack(nn.Module):
         self.symbols = symbols
         self.width = width
         tops = states * symbols
-        self.actions = KernelLinear(d, tops * (2 * tops + states), bias=False)
-        self.push = KernelLinear(d, width, bias=False)
+        self.actions = nn.Linear(d, tops * (2 * tops + states), bias=False)
+        self.push = nn.Linear(d, width, bias=False)
         self.bottom = nn.Parameter(torch.randn(width))
 
     def forward(self, x: Float[Tensor, "b n d"], **_: Mask) -> Float[Tensor, "b n _qsm"]:

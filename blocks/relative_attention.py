@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
-from archlang.backend.kernels.linear import KernelLinear
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.call_cache import cached_in_call
@@ -66,11 +65,11 @@ class RelativeAttention(KeyedAttention):
     ) -> None:
         super().__init__()
         c = head_dim or d // heads
-        self.query = KernelLinear(d, heads * c, bias=False)
-        self.key = KernelLinear(e, heads * c, bias=False)
-        self.value = KernelLinear(e, heads * c, bias=False)
-        self.position = KernelLinear(d, heads * c, bias=False)
-        self.output = KernelLinear(heads * c, d, bias=False)
+        self.query = nn.Linear(d, heads * c, bias=False)
+        self.key = nn.Linear(e, heads * c, bias=False)
+        self.value = nn.Linear(e, heads * c, bias=False)
+        self.position = nn.Linear(d, heads * c, bias=False)
+        self.output = nn.Linear(heads * c, d, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(heads, c))
         self.position_bias = nn.Parameter(torch.zeros(heads, c))
         if scale == "learned":
@@ -191,7 +190,7 @@ class AbsrelAttention(RelativeAttention):
 
     def __init__(self, *, gates: str, heads: int, d: int, **statics: Any) -> None:  # Any: as of RelativeAttention
         super().__init__(heads=heads, d=d, **statics)
-        self.relative_gate = KernelLinear(d, heads if gates == "per_head" else 1)
+        self.relative_gate = nn.Linear(d, heads if gates == "per_head" else 1)
 
     def _distances(self, n: int, m: int) -> int:
         return n + m  # those of positive distances are those of absolute positions

@@ -27,10 +27,8 @@ def measure_costs(module: Architecture, length: int, batch: int) -> MeasuredCost
         kept[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
-    # torch counts neither its attention on a CPU nor the products of oneDNN.
+    # torch does not count its attention on a CPU.
     uncounted: dict[Any, Any] = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
-    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        uncounted[torch.ops.mkldnn._linear_pointwise] = _linear_flops
     counter = FlopCounterMode(display=False, custom_mapping=uncounted)
     with torch.random.fork_rng(devices=()), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         torch.manual_seed(0)
@@ -47,10 +45,6 @@ def _random_batch(module: Architecture, length: int, batch: int) -> list[Tensor]
         shape = [batch, *(size.substitute(dict.fromkeys(size.names, Dim.of(length))).constant or 0 for size in sizes)]
         values.append(torch.rand(shape) if field.vocabulary is None else torch.randint(field.vocabulary, shape))
     return values
-
-
-def _linear_flops(x: tuple[int, ...], weight: tuple[int, ...], *_: Any, **__: Any) -> int:
-    return 2 * prod(x) * weight[0]
 
 
 def _attention_flops(query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], *_: Any, **__: Any) -> int:

@@ -22,9 +22,8 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.nn.functional import pad
+from torch.nn.functional import linear, pad
 
-from archlang.backend.kernels.linear import linear
 from archlang.backend.lower.affine_forms import NotParallel
 from archlang.backend.lower.chunk_batching import is_per_sample
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph

@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from archlang.backend.kernels.linear import linear
 from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import Body, resolve
 from archlang.backend.runtime.result_check import ResultCheck
@@ -232,7 +231,7 @@ def derivatives(module: nn.Module, *values: Tensor) -> tuple[Tensor, ...]:
 
 def product(inputs: Float[Tensor, "n b d"], gradient: Float[Tensor, "n b k"]) -> Float[Tensor, "d k"]:
     """Returns the gradient of a transposed weight."""
-    return linear(inputs.flatten(0, 1).t(), gradient.flatten(0, 1).t())
+    return inputs.flatten(0, 1).t() @ gradient.flatten(0, 1)
 
 
 def summed(gradient: Float[Tensor, "n b d"], like: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:

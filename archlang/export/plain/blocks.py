@@ -76,8 +76,6 @@ _NAMES: Mapping[QualifiedName, tuple[Import, str]] = {
     QualifiedName("archlang.backend.kernels.dropout", "dropout"): (_FUNCTIONAL, "dropout"),
     QualifiedName("archlang.backend.kernels.softmax_attention", "scaled_dot_product_attention"):
         (_FUNCTIONAL, "scaled_dot_product_attention"),
-    QualifiedName("archlang.backend.kernels.linear", "linear"): (_FUNCTIONAL, "linear"),
-    QualifiedName("archlang.backend.kernels.linear", "KernelLinear"): (Import("torch", "nn", "nn"), "Linear"),
     QualifiedName(_ELEMENTWISE, "exp"): (_TORCH, "exp"),
     QualifiedName(_ELEMENTWISE, "tanh"): (_TORCH, "tanh"),
     QualifiedName(_ELEMENTWISE, "sigmoid"): (_TORCH, "sigmoid"),
