@@ -136,8 +136,8 @@ def kernel(sample: Tensor) -> Callable[..., Tensor] | None:
 
 
 @cache
-def _keep_freed_memory() -> None:
-    """Makes the C library keep the memory of blocks for the next ones: pages from the system cost as much as a map.
+def keep_freed_memory() -> None:
+    """Makes the C library keep memory for the next tensors: pages from the system cost as much as a map.
 
     glibc gives back what is free beyond twice the largest tensor that was, up to 32 MiB."""
     torch.empty((1 << 25) - (1 << 13), dtype=torch.uint8)
@@ -200,7 +200,7 @@ class RowBlocks:
             results = self._by_pairs(self.pairs, owner, values)
             if results is not None:
                 return results
-        _keep_freed_memory()
+        keep_freed_memory()
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))

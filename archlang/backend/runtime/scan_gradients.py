@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import Body, resolve
 from archlang.backend.runtime.result_check import ResultCheck
+from archlang.backend.runtime.row_blocks import keep_freed_memory
 from archlang.backend.runtime.stacking import plain_gradients
 
 # The positions of all samples that are computed at once: this bounds the memory of what is not saved.
@@ -68,6 +69,7 @@ class ScanGradient:
         mask: Bool[Tensor, "b n"] | None,
     ) -> tuple[Sequence[Tensor], list[Tensor]]:
         """Returns the last states, and what is emitted, [b n d], if anything is."""
+        keep_freed_memory()
         shared = self.functions["shared"](owner, *(captured[index] for index in self.captured))
         by_position = sequence.transpose(0, 1).contiguous()
         size = max(2, _MOST_POSITIONS // max(1, len(sequence)))
