@@ -21,14 +21,14 @@ BUDGETS = {
     "elaborate resolve types plan": (11_422, 9_800, 1_622),
     "train api": (10_519, 7_900, 2_619),
     "tasks data": (10_486, 8_600, 1_886),
-    "export": (2_008, 2_400, 0),
+    "export": (2_006, 2_400, 0),
     "editor play": (4_641, 4_400, 241),
     "reports": (3_885, 3_700, 185),
     "cli": (3_875, 3_500, 375),
-    "": (23_557, 16_500, 7_057),
+    "": (23_478, 16_500, 6_978),
 }
-TOTAL = 74_862  # the aim is 61,000, and the room of the parts
-TESTS = 67_139  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_781  # the aim is 61,000, and the room of the parts
+TESTS = 67_054  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
