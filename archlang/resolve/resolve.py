@@ -153,7 +153,9 @@ class ResolvedFile:
 
     @cached_property
     def _blocks(self) -> Mapping[str, list[Item]]:
-        return {name: [declaration.item] for name, declaration in self.own.items()}
+        # All items of a name that is declared twice: what calls one of them is checked differently.
+        blocks = (tree.Definition, tree.Extern)
+        return {name: [item for item in items if isinstance(item, blocks)] for name, items in self._named.items()}
 
     @cached_property
     def _used_texts(self) -> tuple[str, ...]:
