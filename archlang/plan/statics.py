@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.static_arguments import configured, parameter_kind, plain, static_value
 from archlang.elaborate.task_pages import check_page
-from archlang.errors import Diagnostic, ignore
+from archlang.errors import Diagnostic, Edit, Source, Span, ignore
+from archlang.errors.edits import apply_edits
 from archlang.plan.plan import BoundExtern
 from archlang.plan.recipe import ResolvedRecipe, call_of, weight_parameter
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import BlockValue, Bound, Unknown
-from archlang.syntax.printer import unparse
-from archlang.syntax.tree import Extern, Setting
+from archlang.syntax import parse
+from archlang.syntax.printer import format_program, unparse
+from archlang.syntax.tokens import tokens
+from archlang.syntax.tree import PAGE, Extern, Setting
 from archlang.types import Dim
 from archlang.types.statics import StaticValue
 
@@ -65,7 +69,19 @@ def bound_extern(binding: Binding) -> BoundExtern:
     assert isinstance(item, Extern)
     bounds = {each.name: binding.statics[each.name] for each in item.signature.statics}
     statics = {name: value for name, bound in bounds.items() if (value := plain(bound.value)) is not None}
-    return BoundExtern(item.name, item.python, statics)
+    is_own_page = item.body is not None and item.python.startswith(PAGE)
+    return BoundExtern(item.name, _bare(item.python) if is_own_page else item.python, statics)
+
+
+@lru_cache
+def _bare(page: str) -> str:
+    """The text of a page without comments and as `fmt` writes it, so that neither makes another run of it."""
+    source = Source("", page)
+    code = apply_edits(
+        page, [Edit(Span(source, each.start_pos or 0, each.end_pos or 0), "") for each in tokens(source)[1]]
+    )
+    lines = format_program(parse(Source("", code))).splitlines()
+    return "\n".join(filter(None, lines))
 
 
 def model_sizes(sizes: Mapping[str, int]) -> dict[str, Bound]:

@@ -264,6 +264,10 @@ class Evaluator:
             node.operator != "in" and self._compares_kinds(node.right, right, node.left, left)
         ):
             return None
+        for operand, value in ((node.left, left), (node.right, right)) if kind is None else ():
+            # Names are symbols beside a static that is one.
+            if isinstance(value, Symbol) and isinstance(operand, tree.Name) and self.lookup(operand.parts[0]) is None:
+                return self._refused(mistakes.unknown_static_name(operand.span, operand.text, self.names()))
         if _compared_kind(left) == _compared_kind(right) == "block":
             return self._refused(mistakes.blocks_compared(node.span))
         if isinstance(left, values.Unknown) or isinstance(right, values.Unknown):

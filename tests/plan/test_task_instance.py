@@ -123,6 +123,8 @@ def test_what_a_task_demands_follows_from_its_statics(tmp_path: Path, task: str,
     [
         ("demands evenness", "E0508", "unknown problem `evenness`"),
         ("demands parity when width > 2", "E0313", "`width`"),
+        ("demands parity when width == 2", "E0313", "`width`"),
+        ("demands parity when 2 == width", "E0313", "`width`"),
         ("demands parity when size", "E0303", "a condition takes `true` or `false`"),
     ],
 )
@@ -132,3 +134,17 @@ def test_a_problem_that_cannot_be_is_reported(clause: str, code: str, message: s
     (mistake,) = check_text(text)
     assert mistake.code == code, mistake.message
     assert message in mistake.message
+
+
+def test_a_comment_and_the_layout_of_a_page_make_no_other_task(tmp_path: Path) -> None:
+    page = "task t[k = 2](x: tokens[n]) -> logits[classes] with length_ranges gives vocab = k, classes = k {\n"
+    recipe = f"}}\n{MODEL}recipe r {{ task t model m train adamw[steps = 1] }}\n"
+    texts = (
+        page + "    x = draw(k, length)\n    return sum(x) % k\n" + recipe,
+        page + "    # a word\n    x = draw( k,length )   # of symbols\n\n    return sum(x)%k\n" + recipe,
+        page + "    x = draw(k, length)\n    return (sum(x) + 1) % k\n" + recipe,
+    )
+    for name, text in zip("abc", texts, strict=True):
+        (tmp_path / name).write_text(text)
+    written, commented, other = (plan_recipe(tmp_path / name).task for name in "abc")
+    assert written == commented != other
