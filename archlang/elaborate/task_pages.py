@@ -1,5 +1,6 @@
 """The page of a task: what its statements mean, in the check of a program and in the machine that runs a page."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -346,7 +347,7 @@ class Page:
         if not self._places.keys().isdisjoint(names) or (None in bounds and not has_symbols):
             return None
         # What statics cannot decide, as a number of a list, is computed, and its mistakes are found there.
-        return replace(self._binding.evaluator, report=ignore).truth(test)
+        return replace(self._binding.evaluator, report=ignore, rounds_down=True).truth(test)
 
 
 def _has_mistake(values: Sequence[Any]) -> bool:  # Any: values, as `Page` says
@@ -406,6 +407,8 @@ def check_page(binding: Binding, report: Callable[[Diagnostic], None]) -> None:
             report(mistakes.size_not_given(item.name_span, item.name, size))
         elif not 0 < (number := sizes.get(size, 1)) <= MOST_WORDS:
             report(mistakes.size_out_of_range(given.span, size, number, MOST_WORDS))
+        elif repeated := [word for word, count in Counter(size_words(binding, size)).items() if count > 1]:
+            report(mistakes.repeated_word(given.span, repeated[0], size))
         elif size == "vocab" and kind_of_page(item) == DECODED and not {"[B]", "[E]"} <= {*size_words(binding, size)}:
             report(mistakes.no_marks(given.span, item.name))
         else:

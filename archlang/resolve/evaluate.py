@@ -232,7 +232,7 @@ class Evaluator:
                 return Dim(tuple((names, count // b) for names, count in left.terms))
             if a is None or b is None:
                 return values.Unknown("int")
-            if node.operator == "/" and a % b:
+            if node.operator == "/" and a % b and not self.rounds_down:
                 return a / b
             result = Dim.of(a // b if node.operator == "/" else a % b)
         else:

@@ -106,6 +106,7 @@ def test_a_page_returns() -> None:
         ("length_ranges", "length_range", "`length_range` names no splits of a task"),
         ("x: tokens[n]", "x: seq[n, 2]", "the fields and the result of `mine` are of no kind of task"),
         ("logits[classes]", "logits[n, vocab]", "the fields and the result of `mine` are of no kind of task"),
+        ('"a"]', '"1"]', '`vocab` names "1" twice'),
         (", classes = base", "", "the page of `mine` gives no `classes`"),
         ("0..base - 1", "0..10_000_000_000", "a size must be from 1 to 65536, but `vocab` is 10000000002"),
     ],

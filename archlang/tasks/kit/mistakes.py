@@ -20,6 +20,14 @@ ranges_overlap = TaskError.wording(
     "{first} = {first_range} and {second} = {second_range} of {task} overlap, so splits could share items",
     "choose disjoint ranges",
 )
+lengths_overlap = TaskError.wording(
+    "the page of {task} changes `length`: train has items of length {train}, and test of {test}",
+    "keep the lengths of both splits apart",
+)
+items_shared = TaskError.wording(
+    "{shared:,} of the {count:,} items of {split} of {task} are in train too, although their lengths differ",
+    "let the page make longer items of a larger `length`, or write `with distinct_items`",
+)
 range_out_of_bounds = TaskError.wording(
     "{static} = {interval} is out of bounds for {task}", "choose a range inside {low}..{high}"
 )

@@ -5,6 +5,7 @@ Every statement runs for all items; where a condition excludes some, their value
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 from math import isqrt
 from operator import add, eq, ge, gt, le, lt, mul, ne, pow, sub
@@ -39,7 +40,7 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 class SharedWord:
     """The numbers of a static list: a word that all items share."""
 
-    def __init__(self, numbers: Sequence[int]) -> None:
+    def __init__(self, numbers: Sequence[int] | Integers) -> None:
         self.values = np.asarray(numbers, dtype=np.int64)
 
 
@@ -50,6 +51,7 @@ class PageMachine(Page):
         super().__init__(binding, _refuse)
         self._rng, self._lengths, self._count = rng, np.asarray(lengths, dtype=np.int64), len(lengths)
         self._steps = 0
+        self._at: tree.Syntax = self.item  # the innermost statement or expression that is computed
         self._like: Ragged | None = None
         # The items for which a statement runs, and the positions of words for which an expression is computed, with the
         # offsets of the words.
@@ -83,16 +85,32 @@ class PageMachine(Page):
         yield
         self._lane, self._positions = lane, positions
 
+    def _statement(self, statement: tree.Statement) -> Any:
+        outer, self._at = self._at, statement
+        answer = super()._statement(statement)
+        self._at = outer
+        return answer
+
+    def value(self, node: tree.Expression, target: str = "") -> Any:
+        outer, self._at = self._at, node
+        value = super().value(node, target)
+        self._at = outer
+        return value
+
+    def binding_of(self, name: str) -> tree.Syntax:
+        """Returns the place where the page binds a name, or the page."""
+        return replace(self.item, span=self._places.get(name, self.item.span))
+
     # Values
 
     def length(self) -> Integers:
         return self._lengths
 
     def constant(self, number: int) -> Any:
-        return np.asarray(number, dtype=np.int64)
+        return _small(np.asarray(number, dtype=object))
 
     def table(self, numbers: Sequence[int]) -> SharedWord:
-        return SharedWord(numbers)
+        return SharedWord(self.symbols(np.asarray(numbers, dtype=object)))
 
     def kind(self, value: Any) -> str:
         return WORD if isinstance(value, Ragged | SharedWord) else NUMBER
@@ -104,7 +122,7 @@ class PageMachine(Page):
     def symbols(self, numbers: Any) -> Integers:
         """Returns numbers as symbols of words, which have 64 bits."""
         small = _small(numbers)
-        self._require(small.dtype.kind != "O", None, self.item, "a symbol of a word is too large", "use a remainder")
+        self._require(small.dtype.kind != "O", None, self._at, "a symbol of a word is too large", "use a remainder")
         return small if small.dtype.kind != "O" else np.zeros(np.shape(small), dtype=np.int64)
 
     def word(self, value: Any) -> Ragged:
@@ -174,14 +192,14 @@ class PageMachine(Page):
         return _small(np.asarray(function(_as(kind, a), _as(kind, b)), dtype=kind))
 
     def select(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-        truth = self._is_not(0, test, self.item)
+        truth = self._is_not(0, test, self._at)
         with self._only(truth):
             first = then()
-        with self._only(self._is_not(1, truth, self.item)):
+        with self._only(self._is_not(1, truth, self._at)):
             second = otherwise()
         if self.kind(test) is NUMBER and self.kind(first) is WORD and self.kind(second) is WORD:
             return self._picked(truth != 0, first, second)
-        return self._elementwise([truth, first, second], self.item, lambda t, a, b: np.where(t != 0, a, b))
+        return self._elementwise([truth, first, second], self._at, lambda t, a, b: np.where(t != 0, a, b))
 
     def index(self, word: Any, place: Any, node: tree.Syntax) -> Any:
         like = self.word(place) if self.kind(place) is WORD else None
@@ -213,7 +231,7 @@ class PageMachine(Page):
         begins = np.cumsum([0, *(len(word.values) for word in words)])
         starts = np.stack([word.offsets[:-1] + begin for word, begin in zip(words, begins, strict=False)], axis=1)
         lengths = np.stack([word.lengths for word in words], axis=1)
-        self._counts(lengths.sum(axis=1), self.item)
+        self._counts(lengths.sum(axis=1), self._at)
         joined = Ragged(np.concatenate([word.values for word in words]), begins)
         symbols = joined.slices(starts.reshape(-1), lengths.reshape(-1)).values
         return Ragged(symbols, offsets_of(lengths.sum(axis=1)))
@@ -267,8 +285,9 @@ class PageMachine(Page):
                 return word.slices(word.offsets[:-1] + np.where(fits, start, 0), np.where(fits, count, 0))
             case "sqrt", _:
                 return self._elementwise(values, node, lambda a: self._root(a, node))
-        running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(word.values, dtype=np.int64)])
-        return running[word.offsets[1:]] - running[word.offsets[:-1]]
+        largest = _bound(word.values) * int(word.lengths.max(initial=0))
+        running = np.cumsum(np.append(0, word.values).astype(np.int64 if largest < _SMALL else object))
+        return _small(running[word.offsets[1:]] - running[word.offsets[:-1]])
 
     def _drawn(self, bounds: Any, like: Ragged | None, node: tree.Syntax) -> Any:
         """Returns a random number below each bound. Those of large bounds have 64 bits more than these."""

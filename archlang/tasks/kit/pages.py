@@ -64,8 +64,7 @@ class PageTask(ByLength):
         check_page(self._binding, refuse)
         trained, tested = self._tried("train"), self._tried("test")
         if self.disjoint and trained and tested and trained[-1] >= tested[0] and trained[0] <= tested[-1]:
-            train, test = self.statics["train"], self.statics["test"]
-            raise mistakes.ranges_overlap("train", train, "test", test, self.name)
+            raise mistakes.lengths_overlap(self.name, trained[-1], tested[0])
 
     def _tried(self, split: str) -> list[int]:
         """Generates the shortest items of a split, and its longest ones unless that takes long; returns their lengths
@@ -94,7 +93,7 @@ class PageTask(ByLength):
         if self.kind is Kind.SEQ2SEQ:
             assert isinstance(self, DecodedPage), "`page_class` makes it one"
             return replace(answered(fields, answers, self.begin, self.end), groups=groups)
-        marks = machine.along(machine.values.get(SCORED, machine.constant(1)), answers, machine.item)
+        marks = machine.along(machine.values.get(SCORED, machine.constant(1)), answers, machine.binding_of(SCORED))
         targets, scored = self._at_end(fields["x"], answers, marks)
         return Split(fields, targets, scored, groups)
 

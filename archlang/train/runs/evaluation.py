@@ -23,8 +23,11 @@ from archlang.plan.measures import group_value
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plugins import Plugins
 from archlang.tasks.kit import cache
+from archlang.tasks.kit.cache import ReadsUserFiles
 from archlang.tasks.kit.drawing import shared_rows
 from archlang.tasks.kit.make_task import is_own, make_task
+from archlang.tasks.kit.mistakes import items_shared
+from archlang.tasks.kit.pages import PageTask
 from archlang.tasks.kit.split import Split, digest
 from archlang.tasks.kit.streams import StreamPart
 from archlang.tasks.kit.task import Task, TaskWithVocabulary, group_names, streamed_splits
@@ -383,10 +386,19 @@ def load_splits(
         return {split: cache.load(name, statics, task, split, cache.DATA_SEED) for split in splits}
 
 
-def warn_of_shared_rows(splits: Mapping[str, Split]) -> None:
-    """Warns if rows of other splits are also in `train`, as the model reads them."""
+def compare_with_train(task: Task, splits: Mapping[str, Split]) -> None:
+    """Warns if rows of the user's files that other splits have are also in `train`, as the model reads them.
+
+    Raises:
+        TaskError: so are items of a page, although the splits have no length in common."""
+    apart = task.disjoint if isinstance(task, PageTask) else ()
     for name, split in splits.items():
-        if name != "train" and (shared := _shared_rows(split, splits["train"])):
+        if name == "train" or not (isinstance(task, ReadsUserFiles) or name in apart):
+            continue
+        shared = _shared_rows(split, splits["train"])
+        if shared and isinstance(task, PageTask):
+            raise items_shared(shared, len(split), name, task.name)
+        if shared:
             message = f"the model reads {shared:,} of the {len(split):,} rows of {name} in train too"
             warnings.warn(message, RunWarning, stacklevel=3)
 

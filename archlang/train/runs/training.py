@@ -16,7 +16,6 @@ from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
 from archlang.plan.plan import Plan
 from archlang.plan.rules import HIGHEST_SEED
-from archlang.tasks.kit.cache import ReadsUserFiles
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Split
 from archlang.tasks.kit.task import Task
@@ -30,7 +29,7 @@ from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import RunFolder, recorded_threads
 from archlang.train.refusals import describe_steps, is_capturable, is_elementwise, uses_every_weight, why_eager
 from archlang.train.runs import mistakes
-from archlang.train.runs.evaluation import Result, conclude, describe_data, load_splits, warn_of_shared_rows
+from archlang.train.runs.evaluation import Result, compare_with_train, conclude, describe_data, load_splits
 from archlang.train.runs.inputs import InputFormat
 from archlang.train.runs.start import Start
 from archlang.train.settings import Settings
@@ -171,8 +170,7 @@ def _load_data(
     plan: Plan, settings: Settings, task: Task, watcher: Watcher = SILENT, splits: Sequence[str] = ()
 ) -> dict[str, Split]:
     loaded = load_needed(plan, settings, task, watcher, splits or task.split_names())
-    if isinstance(task, ReadsUserFiles):
-        warn_of_shared_rows(loaded)
+    compare_with_train(task, loaded)
     return loaded
 
 

@@ -79,6 +79,14 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     "5 when table[k] == 4 else 6": lambda w: 5,
     "5 when k else 6": lambda w: 5,
     "(k > 1) * 3": lambda w: 3,
+    "5 when 7 / k == 3 else 6": lambda w: 5,
+    "-7 / k == -4": lambda w: 1,
+    "7 / -k == -4": lambda w: 1,
+    "digits(6, 2, 4)": lambda w: [0, 1, 1, 0],
+    "digits(6, 2, length)": lambda w: [6 // 2**place % 2 for place in range(len(w))],
+    "sum(fill(9 * power(10, 17), 20)) % 17": lambda w: 20 * 9 * 10**17 % 17,
+    "sum(fill(-power(2, 60), 4 + length)) / power(2, 58)": lambda w: -4 * (4 + len(w)),
+    "size([])": lambda w: 0,
 }
 
 
@@ -163,7 +171,12 @@ MISTAKES = {
     "v = power(2, -length)": "the exponent is -3",
     "v = power(2, 20_000)": "a number has more than 16384 bits",
     "v = 3\n    repeat 40 { v <- v * v }": "a number has more than 16384 bits",
-    "v = fill(power(2, 70), 1)": "a symbol of a word is too large",
+    "v = fill(power(2, 70), 1)": "`fill(power(2, 70), 1)` in line 4 of the page of `mine`: a symbol of a word is",
+    "v = [9_000_000_000_000_000_000]": "`[9_000_000_000_000_000_000]` in line 4 of the page of `mine`: a symbol of",
+    "v = append(x, power(2, 70))": "`append(x, power(2, 70))` in line 4 of the page of `mine`: a symbol of",
+    "v = fill(1, 900_000)\n    w = append(v, v)": "`append(v, v)` in line 5 of the page of `mine`: the word has 1800",
+    "v = x when x == 1 else [1, 2]": "`x when x == 1 else [1, 2]` in line 4 of the page of `mine`: one word has 3",
+    "v = scan a in x { emit a + power(2, 70) }": "`v = scan a in x { emit a + power(2, 70) }` in line 4 of the",
     "repeat 2_000_000 { y = 1 }": "the loops of the page take more than 1000000 steps",
     "repeat 2_000 { repeat 2_000 { y = 1 } }": "the loops of the page take more than 1000000 steps",
 }
@@ -182,7 +195,7 @@ def test_a_mistake_of_a_run_names_its_line(body: str) -> None:
         ("return 9", "classes", "`return` of the page of `mine` has the number 9, and there are 9 of them"),
         ("return x - 1", "n, classes", "has the number -1"),
         ("return append(x, 1)", "n, classes", "the answer of `mine` has 2 symbols, and `x` has 1"),
-        ("scored = [1, 2]\n    return x", "n, classes", "one word has 1 symbols, and another 2"),
+        ("scored = [1, 2]\n    return x", "n, classes", "`scored` in line 4 of the page of `mine`: one word has 1"),
     ],
 )
 def test_a_wrong_answer_is_refused(body: str, result: str, message: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archlang.errors import ProgramError
 from archlang.plan.from_file import plan_recipe
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.mistakes import TaskError
@@ -65,6 +66,15 @@ def test_items_are_those_of_the_definition_and_the_same_for_a_seed(tmp_path: Pat
         assert len(between) in (5, 6)
         assert items.targets[index] == max(first, last)
     assert digest(items) == digest(task.generate("test", 3)) != digest(task.generate("test", 4))
+
+
+def test_a_page_whose_splits_share_items_is_not_trained(tmp_path: Path) -> None:
+    (tmp_path / "mine.arch").write_text(PROGRAM.replace('fill(">", length)', 'fill(">", length % 3)'))
+    with pytest.raises(TaskError, match="of the 20 items of test of larger are in train too"):
+        train(plan_recipe(tmp_path / "mine.arch"), tmp_path / "run", device="cpu")
+    (tmp_path / "mine.arch").write_text(PROGRAM.replace("    a =", "    length <- length - length + 7\n    a ="))
+    with pytest.raises(ProgramError, match="`length`: train has items of length 7, and test of 7"):
+        plan_recipe(tmp_path / "mine.arch")
 
 
 def test_another_page_of_the_same_name_has_another_version(tmp_path: Path) -> None:
