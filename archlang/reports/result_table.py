@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from archlang.errors.names import percent_of
@@ -334,9 +334,25 @@ _LATEX = str.maketrans(
 
 def terminal_table(table: ResultTable) -> RenderableType:
     """Returns the table and its sentences for rich."""
-    shown = table.text_table().terminal()
-    shown.show_lines = True
-    return Group(shown, *map(Text, table.sentences()))
+    return Group(_InParts(table.text_table()), *map(Text, table.sentences()))
+
+
+_TITLE_WIDTH, _CELL_WIDTH = 20, 10  # characters, with borders
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """A table in parts of so many columns that a terminal has room for them."""
+
+    shown: TextTable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines, most = [self.shown.headers, *self.shown.rows], max(1, (options.max_width - _TITLE_WIDTH) // _CELL_WIDTH)
+        for start in range(1, max(2, len(self.shown.headers)), most):
+            headers, *rows = ([line[0], *line[start : start + most]] for line in lines)
+            part = TextTable(self.shown.title if start == 1 else "", headers, rows).terminal()
+            part.show_lines = True
+            yield part
 
 
 def markdown(table: ResultTable) -> str:

@@ -52,6 +52,16 @@ def test_the_terminal_shows_results_claims_and_missing_runs(table: ResultTable) 
         assert expected in text
 
 
+def test_a_terminal_that_is_too_narrow_shows_the_columns_in_parts() -> None:
+    columns = [TableColumn(f"Task {number}", "test.accuracy") for number in range(12)]
+    cells = [measured(ROWS[1], column, 0.25 + number / 100) for number, column in enumerate(columns)]
+    file = io.StringIO()
+    Console(width=80, file=file).print(terminal_table(ResultTable.of("t", ROWS[1:2], columns, cells)))
+    text = file.getvalue()
+    assert text.count("Trans") == 2
+    assert all(f"Task {number}" in text and f"{25 + number}.0" in text for number in range(12))
+
+
 @pytest.mark.parametrize(
     ("column", "written", "median", "shown"),
     [

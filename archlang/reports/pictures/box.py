@@ -82,9 +82,20 @@ class Box:
 
     def folded(self, titles: Collection[str]) -> Box:
         """Returns the box without the content of the boxes with these titles."""
+        return self._without_content(titles)._with_first_content(set())
+
+    def _without_content(self, titles: Collection[str]) -> Box:
         if self.title in titles:
             return replace(self, boxes=(), edges=(), repeats=False)
-        return replace(self, boxes=tuple(box.folded(titles) for box in self.boxes))
+        return replace(self, boxes=tuple(box._without_content(titles) for box in self.boxes))
+
+    def _with_first_content(self, shown: set[tuple[str, ...]]) -> Box:
+        """Returns the box in which the first of equal boxes has content, which may have been in a folded one."""
+        key = self.title, *(line for line in self.details if line.startswith("written: "))
+        if self.repeats and key in shown:
+            return self
+        shown.update({key} if self.boxes else ())
+        return replace(self, repeats=False, boxes=tuple(box._with_first_content(shown) for box in self.boxes))
 
     @property
     def is_step(self) -> bool:

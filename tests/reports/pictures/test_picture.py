@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from archlang.compile import compile_named
+from archlang.errors import Source
 from archlang.graph.summary import summarize
 from archlang.reports.pictures.box import Box
 from archlang.reports.pictures.formats import legend_of, print_mermaid, print_svg, print_tree
@@ -139,3 +140,14 @@ def test_a_folded_box_has_no_content(picture: Box) -> None:
     assert all(not box.boxes for box in boxes(drawn, "layer"))
     assert boxes(drawn, "repeat × 2")[0].boxes
     assert "contains what" not in print_svg(drawn)
+
+
+def test_a_block_that_only_a_folded_box_shows_is_drawn_elsewhere() -> None:
+    text = """
+    block inner(h: seq[n, d]) -> seq[n, d] { return norm(relu(h)) }
+    block outer(h: seq[n, d]) -> seq[n, d] { return inner(h) }
+    model m(x: tokens[n]) -> logits[n, vocab] { return linear[vocab](inner(inner(outer(embed[8](x))))) }
+    """
+    picture = draw(compile_named(Source("m.arch", text), None, None, {"vocab": "5"}))
+    assert [box.repeats for box in boxes(picture, "inner")] == [False, True, True]
+    assert [box.repeats for box in boxes(picture.folded(["outer"]), "inner")] == [False, True]
