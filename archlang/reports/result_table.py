@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from archlang.errors.names import percent_of
@@ -346,7 +346,7 @@ class _InParts:
 
     shown: TextTable
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, _console: object, options: ConsoleOptions) -> RenderResult:
         lines, most = [self.shown.headers, *self.shown.rows], max(1, (options.max_width - _TITLE_WIDTH) // _CELL_WIDTH)
         for start in range(1, max(2, len(self.shown.headers)), most):
             headers, *rows = ([line[0], *line[start : start + most]] for line in lines)
