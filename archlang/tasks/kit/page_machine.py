@@ -40,7 +40,7 @@ _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
 class SharedWord:
     """The numbers of a static list: a word that all items share."""
 
-    def __init__(self, numbers: Sequence[int] | Integers) -> None:
+    def __init__(self, numbers: Sequence[int]) -> None:
         self.values = np.asarray(numbers, dtype=np.int64)
 
 
@@ -88,6 +88,7 @@ class PageMachine(Page):
     def _statement(self, statement: tree.Statement) -> Any:
         outer, self._at = self._at, statement
         answer = super()._statement(statement)
+        answer = None if answer is None else self.word(answer)
         self._at = outer
         return answer
 
@@ -97,9 +98,11 @@ class PageMachine(Page):
         self._at = outer
         return value
 
-    def binding_of(self, name: str) -> tree.Syntax:
-        """Returns the place where the page binds a name, or the page."""
-        return replace(self.item, span=self._places.get(name, self.item.span))
+    def named(self, name: str, like: Ragged | None = None) -> Ragged:
+        """Returns the word of a name, or its symbols beside those of another word; mistakes are where it is bound."""
+        self._at = replace(self.item, span=self._places[name])
+        value = self.values[name]
+        return self.word(value) if like is None else replace(like, values=self.along(value, like, self._at))
 
     # Values
 
@@ -110,7 +113,7 @@ class PageMachine(Page):
         return _small(np.asarray(number, dtype=object))
 
     def table(self, numbers: Sequence[int]) -> SharedWord:
-        return SharedWord(self.symbols(np.asarray(numbers, dtype=object)))
+        return SharedWord(numbers)
 
     def kind(self, value: Any) -> str:
         return WORD if isinstance(value, Ragged | SharedWord) else NUMBER
@@ -119,11 +122,14 @@ class PageMachine(Page):
         """Returns a number of each item [N]."""
         return np.asarray(np.broadcast_to(number, self._count))
 
-    def symbols(self, numbers: Any) -> Integers:
-        """Returns numbers as symbols of words, which have 64 bits."""
+    def symbols(self, numbers: Any, like: Ragged | None = None) -> Integers:
+        """Returns numbers of items, or beside the symbols of a word, as symbols of words, which have 64 bits."""
         small = _small(numbers)
-        self._require(small.dtype.kind != "O", None, self._at, "a symbol of a word is too large", "use a remainder")
-        return small if small.dtype.kind != "O" else np.zeros(np.shape(small), dtype=np.int64)
+        if small.dtype.kind != "O":
+            return np.asarray(small)
+        fits = np.asarray(np.abs(small) < _SMALL, dtype=np.bool_)
+        self._require(fits, like, self._at, "a symbol of a word is too large", "use a remainder")
+        return _where(fits, small)
 
     def word(self, value: Any) -> Ragged:
         """Returns a value as a word of each item; a number is a word of one symbol."""
@@ -150,7 +156,7 @@ class PageMachine(Page):
         like = self._like
         result = function(*(value if like is None else self.along(value, like, node) for value in values))
         result = _small(result if hasattr(result, "dtype") else np.array(result, dtype=object))
-        return result if like is None else Ragged(self.symbols(result), like.offsets)
+        return result if like is None else Ragged(self.symbols(result, like), like.offsets)
 
     def _picked(self, test: Any, first: Any, second: Any) -> Any:
         """Returns the first value for the items where a test holds, and the second for the others."""
@@ -179,8 +185,8 @@ class PageMachine(Page):
         function, bounds = _ARITHMETIC[operator], (_bound(a), _bound(b))
         if operator in ("/", "%"):
             self._require(b != 0, self._like, node, "it divides by zero", "exclude 0 by `when` or `if`")
-            return function(a, np.where(b == 0, 1, b))
-        if operator == "power":
+            bits, b = max(bounds).bit_length(), np.where(b == 0, 1, b)
+        elif operator == "power":
             self._require(b >= 0, self._like, node, "the exponent is {}", "choose one of at least 0", b)
             bits, b = bounds[0].bit_length() * bounds[1], np.maximum(b, 0)
         else:
@@ -210,19 +216,19 @@ class PageMachine(Page):
         fits = (at >= 0) & (at < sizes)
         self._require(fits, like, node, _OUTSIDE, _WITHIN, at, sizes)
         padded = word.values if len(word.values) else np.zeros(1, dtype=np.int64)
-        result = padded[np.minimum(starts + np.where(fits, at, 0), len(padded) - 1)]
+        result = padded[np.minimum(starts + _where(fits, at), len(padded) - 1)]
         return result if like is None else Ragged(result, like.offsets)
 
     def range(self, low: Any, high: Any, node: tree.Syntax) -> Any:
         counts = self._counts(np.maximum(high - low + 1, 0), node)
-        return Ragged(ranges(counts) + np.repeat(self.lanes(low), counts), offsets_of(counts))
+        return Ragged(ranges(counts) + np.repeat(self.symbols(self.lanes(low)), counts), offsets_of(counts))
 
     def _counts(self, number: Any, node: tree.Syntax) -> Integers:
         """Returns the lengths of new words."""
         counts = self.lanes(number)
         fits = (counts >= 0) & (counts <= _MOST_SYMBOLS)
         self._require(fits, None, node, "the word has {} symbols", f"choose a length from 0 to {_MOST_SYMBOLS}", counts)
-        lengths = np.asarray(np.where(fits & self._lane, counts, 0), dtype=np.int64)
+        lengths = _where(fits & self._lane, counts)
         spend(int(lengths.sum()) >> 10)
         return lengths
 
@@ -282,7 +288,7 @@ class PageMachine(Page):
                 fits = self.lanes((start >= 0) & (count >= 0) & (start + count <= word.lengths))
                 reason = "it takes {1} symbols from place {0}, and the word has {2}"
                 self._require(fits, None, node, reason, _WITHIN, start, count, word.lengths)
-                return word.slices(word.offsets[:-1] + np.where(fits, start, 0), np.where(fits, count, 0))
+                return word.slices(word.offsets[:-1] + _where(fits, start), _where(fits, count))
             case "sqrt", _:
                 return self._elementwise(values, node, lambda a: self._root(a, node))
         largest = _bound(word.values) * int(word.lengths.max(initial=0))
@@ -322,7 +328,7 @@ class PageMachine(Page):
         shares = [name for name, value in self.values.items() if value is word]
         result = word if shares == [target] else Ragged(word.values.copy(), word.offsets)
         chosen = np.flatnonzero(fits & self._lane)
-        result.values[result.offsets[chosen] + place[chosen]] = symbol[chosen]
+        result.values[result.offsets[chosen] + _where(fits, place)[chosen]] = symbol[chosen]
         return result
 
     def _root(self, numbers: Any, node: tree.Syntax) -> Any:
@@ -381,6 +387,11 @@ def _as(kind: type, numbers: Any) -> Any:
 def _bound(numbers: Any) -> int:
     """The largest magnitude of some numbers."""
     return max(abs(int(np.max(numbers))), abs(int(np.min(numbers)))) if np.size(numbers) else 0
+
+
+def _where(holds: Any, numbers: Any) -> Integers:
+    """Returns numbers that 64 bits hold where a condition holds, and 0 elsewhere."""
+    return np.asarray(np.where(holds, numbers, 0), dtype=np.int64)
 
 
 def _small(numbers: Any) -> Any:

@@ -78,13 +78,13 @@ class PageTask(ByLength):
         machine = PageMachine(self._binding, rng, lengths)
         answer = machine.read()
         fields = {
-            field.name: self._tokens(machine.word(machine.values[field.name]), self.vocabulary, field.name)
+            field.name: self._tokens(machine.named(field.name), self.vocabulary, field.name)
             for field in self.item.signature.inputs
             if field.name in machine.values
         }
         names = self.class_names if self.kind in (Kind.CLASSIFICATION, Kind.TAGGING) else self.vocabulary
-        answers = self._tokens(machine.word(answer), names, "return")
-        groups = {"length": machine.lanes(machine.values[LENGTH])}
+        answers = self._tokens(answer, names, "return")
+        groups = {"length": machine.named(LENGTH).values}
         read = fields if self.kind is not Kind.SEQ2SEQ else {**fields, "return": answers}
         for name in (name for name, word in read.items() if not word.lengths.all()):
             raise mistakes.empty_word(name, self.name)
@@ -93,7 +93,7 @@ class PageTask(ByLength):
         if self.kind is Kind.SEQ2SEQ:
             assert isinstance(self, DecodedPage), "`page_class` makes it one"
             return replace(answered(fields, answers, self.begin, self.end), groups=groups)
-        marks = machine.along(machine.values.get(SCORED, machine.constant(1)), answers, machine.binding_of(SCORED))
+        marks = machine.named(SCORED, answers).values if SCORED in machine.values else np.ones(1)
         targets, scored = self._at_end(fields["x"], answers, marks)
         return Split(fields, targets, scored, groups)
 

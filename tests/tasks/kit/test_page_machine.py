@@ -87,6 +87,10 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     "sum(fill(9 * power(10, 17), 20)) % 17": lambda w: 20 * 9 * 10**17 % 17,
     "sum(fill(-power(2, 60), 4 + length)) / power(2, 58)": lambda w: -4 * (4 + len(w)),
     "size([])": lambda w: 0,
+    "x[power(2, 70)] when length > 9 else 1": lambda w: 1,
+    "slice(x, power(2, 70 * length), 1) when length > 9 else x": lambda w: w,
+    "put(x, 0 when length < 3 else power(2, 70), 7) when length < 3 else x": lambda w: [7, *w[1:]] if len(w) < 3 else w,
+    "put(x, 0, 7 when length < 3 else power(2, 70)) when length < 3 else x": lambda w: [7, *w[1:]] if len(w) < 3 else w,
 }
 
 
@@ -173,6 +177,7 @@ MISTAKES = {
     "v = 3\n    repeat 40 { v <- v * v }": "a number has more than 16384 bits",
     "v = fill(power(2, 70), 1)": "`fill(power(2, 70), 1)` in line 4 of the page of `mine`: a symbol of a word is",
     "v = [9_000_000_000_000_000_000]": "`[9_000_000_000_000_000_000]` in line 4 of the page of `mine`: a symbol of",
+    "v = power(2, 70)..power(2, 70) + 2": "`power(2, 70)..power(2, 70) + 2` in line 4 of the page of `mine`: a symbol",
     "v = append(x, power(2, 70))": "`append(x, power(2, 70))` in line 4 of the page of `mine`: a symbol of",
     "v = fill(1, 900_000)\n    w = append(v, v)": "`append(v, v)` in line 5 of the page of `mine`: the word has 1800",
     "v = x when x == 1 else [1, 2]": "`x when x == 1 else [1, 2]` in line 4 of the page of `mine`: one word has 3",
@@ -192,6 +197,8 @@ def test_a_mistake_of_a_run_names_its_line(body: str) -> None:
 @pytest.mark.parametrize(
     ("body", "result", "message"),
     [
+        ("return power(2, 70)", "classes", "`return power(2, 70)` in line 4 of the page of `mine`: a symbol of a word"),
+        ("x <- slice(x, 0, 0)\n    return 1", "classes", "`x` of the page of `mine` has no symbol in some items"),
         ("return 9", "classes", "`return` of the page of `mine` has the number 9, and there are 9 of them"),
         ("return x - 1", "n, classes", "has the number -1"),
         ("return append(x, 1)", "n, classes", "the answer of `mine` has 2 symbols, and `x` has 1"),
@@ -199,7 +206,7 @@ def test_a_mistake_of_a_run_names_its_line(body: str) -> None:
     ],
 )
 def test_a_wrong_answer_is_refused(body: str, result: str, message: str) -> None:
-    with pytest.raises(TaskError, match=message.replace("(", r"\(")):
+    with pytest.raises(TaskError, match=re.escape(message)):
         page(body, result=result).items(RandomStream("wrong"), np.array([1, 1]))
 
 
@@ -219,7 +226,7 @@ def test_a_model_reads_at_least_one_symbol() -> None:
 FORMS = {
     "n": (
         "x[n % size(x)]", "table[n % 3]", "sum(w)", "size(w)", "max(append(w, n))", "min(n, n)", "sqrt(n * n)",
-        "(n % 7 > 1 and n != 0)", "(n > 2 or n < 0)",
+        "(n % 7 > 1 and n != 0)", "(n > 2 or n < 0)", "(n * power(9, 25))",
     ),
     "w": (
         "reverse(w)", "sort(w)", "append(w, n)", "fill(n, n % 5)", "slice(w, 0, 1)", "x[w % size(x)]", "put(w, 0, n)",
