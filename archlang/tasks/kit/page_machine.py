@@ -188,13 +188,13 @@ class PageMachine(Page):
             bits, b = max(bounds).bit_length(), np.where(b == 0, 1, b)
         elif operator == "power":
             self._require(b >= 0, self._like, node, "the exponent is {}", "choose one of at least 0", b)
-            bits, b = bounds[0].bit_length() * bounds[1], np.maximum(b, 0)
+            bits, b = bounds[0].bit_length() * bounds[1] if bounds[0] > 1 else 1, np.maximum(b, 0)
         else:
             bits = sum(each.bit_length() for each in bounds) if operator == "*" else max(bounds).bit_length() + 1
         if bits > _MOST_BITS:
             self._require(np.False_, None, node, f"a number has more than {_MOST_BITS} bits", "take remainders by `%`")
             return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), dtype=np.int64)  # of items that do not count
-        kind = np.int64 if bits < _SMALL.bit_length() else object
+        kind = np.int64 if max(bits, max(bounds).bit_length()) < _SMALL.bit_length() else object
         return _small(np.asarray(function(_as(kind, a), _as(kind, b)), dtype=kind))
 
     def select(self, test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
@@ -220,7 +220,7 @@ class PageMachine(Page):
         return result if like is None else Ragged(result, like.offsets)
 
     def range(self, low: Any, high: Any, node: tree.Syntax) -> Any:
-        counts = self._counts(np.maximum(high - low + 1, 0), node)
+        counts = self._counts(np.maximum(self.lanes(high) - self.lanes(low) + 1, 0), node)
         return Ragged(ranges(counts) + np.repeat(self.symbols(self.lanes(low)), counts), offsets_of(counts))
 
     def _counts(self, number: Any, node: tree.Syntax) -> Integers:

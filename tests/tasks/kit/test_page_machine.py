@@ -87,6 +87,7 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     "sum(fill(9 * power(10, 17), 20)) % 17": lambda w: 20 * 9 * 10**17 % 17,
     "sum(fill(-power(2, 60), 4 + length)) / power(2, 58)": lambda w: -4 * (4 + len(w)),
     "size([])": lambda w: 0,
+    "power(1, power(2, 70)) + power(power(2, 70), 0)": lambda w: 2,
     "x[power(2, 70)] when length > 9 else 1": lambda w: 1,
     "slice(x, power(2, 70 * length), 1) when length > 9 else x": lambda w: w,
     "put(x, 0 when length < 3 else power(2, 70), 7) when length < 3 else x": lambda w: [7, *w[1:]] if len(w) < 3 else w,
@@ -177,6 +178,7 @@ MISTAKES = {
     "v = 3\n    repeat 40 { v <- v * v }": "a number has more than 16384 bits",
     "v = fill(power(2, 70), 1)": "`fill(power(2, 70), 1)` in line 4 of the page of `mine`: a symbol of a word is",
     "v = [9_000_000_000_000_000_000]": "`[9_000_000_000_000_000_000]` in line 4 of the page of `mine`: a symbol of",
+    "v = 1..power(2, 70)": "`1..power(2, 70)` in line 4 of the page of `mine`: the word has 1180591620717411303424",
     "v = power(2, 70)..power(2, 70) + 2": "`power(2, 70)..power(2, 70) + 2` in line 4 of the page of `mine`: a symbol",
     "v = append(x, power(2, 70))": "`append(x, power(2, 70))` in line 4 of the page of `mine`: a symbol of",
     "v = fill(1, 900_000)\n    w = append(v, v)": "`append(v, v)` in line 5 of the page of `mine`: the word has 1800",
@@ -229,7 +231,8 @@ FORMS = {
         "(n % 7 > 1 and n != 0)", "(n > 2 or n < 0)", "(n * power(9, 25))",
     ),
     "w": (
-        "reverse(w)", "sort(w)", "append(w, n)", "fill(n, n % 5)", "slice(w, 0, 1)", "x[w % size(x)]", "put(w, 0, n)",
+        "reverse(w)", "n..n + 2", "sort(w)", "append(w, n)",
+        "fill(n, n % 5)", "slice(w, 0, 1)", "x[w % size(x)]", "put(w, 0, n)",
         "digits(n * n, 3, 4)", "indices(w)", "table[w % 3]",
     ),
 }  # fmt: skip
