@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from benchmarks.measure import Case, Setting, Sides
+from benchmarks.measure import CallOfModule, Case, Setting, Sides
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,17 @@ def evaluate(module: nn.Module, loss: Callable[[nn.Module], Tensor]) -> None:
 def training_step(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
     """Returns both sides of a training step: forward and backward, without an optimizer step."""
     pair = build(setting)
-    modules = (pair.ours, pair.theirs)
-    return Sides(
-        *(partial(train, module.to(setting.device).train(), pair.loss) for module in modules), module=pair.ours
-    )
+    ours, theirs = (partial(train, module.to(setting.device).train(), pair.loss) for module in (pair.ours, pair.theirs))
+    return Sides(CallOfModule(ours, pair.ours), theirs)
 
 
 def evaluation(build: Callable[[Setting], ModelPair], setting: Setting) -> Sides:
     """Returns both sides of an evaluation: forward without dropout."""
     pair = build(setting)
-    modules = (pair.ours, pair.theirs)
-    return Sides(
-        *(partial(evaluate, module.to(setting.device).eval(), pair.loss) for module in modules), module=pair.ours
+    ours, theirs = (
+        partial(evaluate, module.to(setting.device).eval(), pair.loss) for module in (pair.ours, pair.theirs)
     )
+    return Sides(CallOfModule(ours, pair.ours), theirs)
 
 
 def cases_of(model_pairs: ModelPairs, setting: Setting, beside: str) -> Iterator[Case]:

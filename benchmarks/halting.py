@@ -10,7 +10,7 @@ from torch import Tensor
 
 import archlang
 from archlang.backend import Architecture, halting_loops
-from benchmarks.measure import Case, Group, Setting, Sides
+from benchmarks.measure import CallOfModule, Case, Group, Setting, Sides
 
 _FILE = Path(archlang.__file__).parent / "blocks" / "models" / "dynamic_halt.arch"
 LIMIT, MEAN = 20, 8.0
@@ -57,7 +57,8 @@ def _sides(mean: float, step: Callable[[Architecture, Tensor, bool], None], sett
     size = {"d": 16, "ff": 16, "batch": 3, "length": 5} if setting.tiny else {}
     module, tokens = gut(mean, **size)
     module, tokens = module.to(setting.device), tokens.to(setting.device)
-    return Sides(*(partial(step, module, tokens, compact) for compact in (True, False)), module=module)
+    compact, masked = (partial(step, module, tokens, compact) for compact in (True, False))
+    return Sides(CallOfModule(compact, module), masked)
 
 
 def _cases(setting: Setting) -> Iterator[Case]:

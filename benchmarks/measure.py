@@ -75,12 +75,21 @@ MATRICES = Unit("score matrices", _returned_value, warm=0, most=1)
 
 
 class Sides(NamedTuple):
-    """The two sides of a comparison: archlang, and the baseline. `module` is that of a call whose halting loops can run
-    in chunks."""
+    """The two sides of a comparison: archlang, and the baseline."""
 
     ours: Call
     theirs: Call
-    module: nn.Module | None = None
+
+
+@dataclass(frozen=True)
+class CallOfModule:
+    """A call of a module whose halting loops can run in chunks."""
+
+    call: Call
+    module: nn.Module
+
+    def __call__(self) -> Any:  # Any: as above
+        return self.call()
 
 
 @dataclass(frozen=True)
@@ -139,10 +148,11 @@ class Result:
         return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
 
 
-def captured(call: Call, module: nn.Module | None = None) -> Call:
-    """Returns a call as CUDA graphs, with a check between the chunks of the halting loops of its module, as
+def captured(call: Call) -> Call:
+    """Returns a call as CUDA graphs, with a check between the chunks of the halting loops of a `CallOfModule`, as
     `archlang train` runs them; without a GPU, the same pieces as they are."""
     has_gpu = torch.cuda.is_available()
+    module = call.module if isinstance(call, CallOfModule) else None
     run: Callable[..., Any] = lambda *_: call()  # noqa: E731  # Any: as above
     if isinstance(module, Architecture):
         run = partial(_in_pieces, call, module)
@@ -157,12 +167,17 @@ def captured(call: Call, module: nn.Module | None = None) -> Call:
     is_chunked = isinstance(module, Architecture) and bool(chunked_loops(module))
     with nullcontext() if is_chunked else answering(answers.assume):
         result, last = make_capture(torch.device("cuda", torch.cuda.current_device()))(run)
-    return partial(result.launch, last) if isinstance(result, Pieces) else last
+    return partial(_launch, result, last) if isinstance(result, Pieces) else last
 
 
-def _in_pieces(call: Call, module: Architecture, *cut: Cut) -> Pieces:
+def _launch(pieces: Pieces, last: Call) -> None:
+    pieces.launch()
+    last()
+
+
+def _in_pieces(call: Call, module: Architecture, cut: Cut | None = None) -> Pieces:
     weights = list(module.parameters())
-    pieces = Pieces(weights, *cut, is_captured=bool(cut))
+    pieces = Pieces(weights) if cut is None else Pieces(weights, cut, is_captured=True)
     keeping_tape = partialmethod(torch.Tensor.backward, retain_graph=True)
     with pieces.running(module), patch.object(torch.Tensor, "backward", keeping_tape):
         call()
@@ -185,7 +200,7 @@ def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False)
             return Result(case, left_out=f"`{error.name}` is not installed")
         if graphs and case.unit is MS:
             try:
-                sides = Sides(captured(sides.ours, sides.module), sides.theirs)
+                sides = Sides(captured(sides.ours), sides.theirs)
             except RuntimeError as error:
                 return Result(case, left_out=f"it cannot be a CUDA graph: {str(error).splitlines()[0]}")
         return _measure_sides(case, sides, seconds, least)

@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 import benchmarks.__main__ as command
-from archlang.backend import Architecture
 from benchmarks import GROUPS, halting, processes
-from benchmarks.measure import BATCHES, MIB, Case, Group, Setting, Sides, captured, measure
+from benchmarks.measure import BATCHES, MIB, CallOfModule, Case, Group, Setting, Sides, captured, measure
 from benchmarks.memory import HEADS, saved_matrices
 
 CPU = Setting(torch.device("cpu"), tiny=True)
@@ -113,10 +112,9 @@ def test_every_case_runs_on_both_sides(group: Group) -> None:
 
 def test_a_call_in_pieces_has_the_gradients_of_the_call() -> None:
     sides = next(halting.GROUP.cases(CPU)).build()
-    module = sides.module
-    assert isinstance(module, Architecture)
-    results = []
-    for call in (sides.ours, captured(sides.ours, module)):
+    assert isinstance(sides.ours, CallOfModule)
+    module, results = sides.ours.module, []
+    for call in (sides.ours, captured(sides.ours)):
         call()
         results.append([torch.zeros_like(w) if w.grad is None else w.grad.clone() for w in module.parameters()])
     torch.testing.assert_close(*results)
