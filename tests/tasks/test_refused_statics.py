@@ -48,7 +48,7 @@ BY_CLASS = {
     "maze[side = 7, train = 2..4, test = 40..40]": "test = 40..40 is out of bounds for maze",
     "maze[train = 3..3]": "train = 3..3 has no even number",
     # 10 is shortened to 9.
-    "modular_arithmetic[train = 1..9, test = 10..12]": "train = 1..9 and test = 10..12 of modular_arithmetic overlap",
+    "modular_arithmetic[train = 1..9, test = 10..12]": "train has items of length 9, and test of 9",
     "mqar[test_pairs = [8]]": "test_length of mqar has 3 values, and test_pairs has 1",
     "mqar[test_pairs = [8, 65, 64]]": "test_pairs = 65 is out of bounds for mqar: choose a number between 1 and 64",
     "mqar[words = 10]": "test_pairs = 8 is out of bounds",

@@ -15,9 +15,6 @@ from archlang.tasks.kit.split import Split
 from archlang.train.runs import cost as costs
 from archlang.train.runs.cost import RunCost, estimate_cost, matrix_speed, seconds_per_step
 from archlang.train.runs.points import Point
-from tests.tasks.every import page
-
-Parity = page("parity")
 
 PROGRAM = """
 model small[d = 8](x: tokens[n]) -> logits[classes] {
@@ -85,13 +82,13 @@ def test_the_speed_of_matrix_products_is_measured() -> None:
 
 def test_timing_makes_no_data_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generated_splits = []
-    generate = Parity.generate
+    generate = PageTask.generate
 
     def noted(task: PageTask, split: str, seed: int) -> Split:
         generated_splits.append(split)
         return generate(task, split, seed)
 
-    monkeypatch.setattr(Parity, "generate", noted)
+    monkeypatch.setattr(PageTask, "generate", noted)
     monkeypatch.setenv("ARCHLANG_CACHE", str(tmp_path / "cache"))
     assert seconds_per_step(point_of(tmp_path), RunCost(steps=100, flops=1.0)) > 0
     assert generated_splits == ["train", "valid"]

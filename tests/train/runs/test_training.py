@@ -20,6 +20,7 @@ from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.plugins import PluginError
 from archlang.tasks.kit.metrics import Tally
+from archlang.tasks.kit.pages import PageTask
 from archlang.train import score, trainer
 from archlang.train.record import checkpoint
 from archlang.train.record.checkpoint import Checkpoints
@@ -32,10 +33,7 @@ from archlang.train.step import EagerStep
 from archlang.train.stop import Stop
 from archlang.train.trainer import Interval, Watcher, evaluations_since_best, ranking
 from tests.sampling import one_in
-from tests.tasks.every import page
 from tests.tiny_run import Train
-
-Copy = page("copy")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -460,7 +458,7 @@ recipe writer {
 
 
 def test_the_run_with_the_lowest_perplexity_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Copy, "metrics", ("perplexity", "accuracy"))
+    monkeypatch.setattr(PageTask, "metrics", ("perplexity", "accuracy"))
     (tmp_path / "writer.arch").write_text(WRITER)
     training.train(plan_recipe(tmp_path / "writer.arch"), tmp_path / "run", device="cpu")
     measured = {int(line["step"]): line["perplexity"] for line in lines(tmp_path / "run") if "perplexity" in line}
