@@ -40,11 +40,11 @@ _LOGIC = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 def functions() -> Mapping[str, Mapping[int, tuple[str, str]]]:
     """What each function takes and returns, by its number of values, after which `*` allows more: for each value `n` a
     number, `w` a word or `a` either, and the kind of the result, empty if it is as of `+`."""
-    known: dict[str, dict[int, tuple[str, str]]] = {}
+    forms_by_name: dict[str, dict[int, tuple[str, str]]] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]:
         name, kinds, result, _ = line.split("\t")
-        known.setdefault(name, {})[len(kinds.rstrip("*"))] = kinds, _KINDS.get(result, "")
-    return known
+        forms_by_name.setdefault(name, {})[len(kinds.rstrip("*"))] = kinds, _KINDS.get(result, "")
+    return forms_by_name
 
 
 class Page:
@@ -317,8 +317,8 @@ class Page:
         numbers = [_whole(each) for each in (static if isinstance(static, tuple) else (static,))]
         if static is None or None in numbers:
             return None if static is None else self._refuse(mistakes.wrong_value(name.span, describe(static), NUMBER))
-        whole = [number for number in numbers if number is not None]
-        return self.table(whole) if isinstance(static, tuple) else self.constant(whole[0])
+        integers = [number for number in numbers if number is not None]
+        return self.table(integers) if isinstance(static, tuple) else self.constant(integers[0])
 
     def _call(self, node: tree.CallExpression, arguments: Sequence[tree.Expression], target: str) -> Any:
         function = node.callee.text
@@ -388,9 +388,9 @@ def check_declared_page(declaration: Declaration, report: Callable[[Diagnostic],
     if not kind_of_page(item):
         report(mistakes.page_of_no_kind(item.signature.span, item.name))
         return False
-    whole = library.with_settings(item)
-    if all(static.default is not None for static in whole.signature.statics):
-        binding = Binding(replace(declaration, item=whole), item.name_span, {}, report)
+    with_splits = library.with_settings(item)
+    if all(static.default is not None for static in with_splits.signature.statics):
+        binding = Binding(replace(declaration, item=with_splits), item.name_span, {}, report)
         binding.finish()
         check_page(binding, binding.report)
     return True

@@ -254,8 +254,8 @@ class ResultTable:
         return [*lines, self.spent.sentence()] if self.spent and self.spent.runs else lines
 
     def _predictions(self) -> str:
-        known = [cell.came_true for cell in self.cells if cell.came_true is not None]
-        outcome = f" Of {len(known)} with a result {sum(known)} came true (✓: below {SOLVED:.0%})." if known else ""
+        marks = [cell.came_true for cell in self.cells if cell.came_true is not None]
+        outcome = f" Of {len(marks)} with a result {sum(marks)} came true (✓: below {SOLVED:.0%})." if marks else ""
         return f"`card: fails`: by a theorem, no model like this one solves the task at all lengths.{outcome}"
 
     def _places(self, row: TableRow) -> str:

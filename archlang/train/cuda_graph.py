@@ -119,7 +119,7 @@ class _GraphsByShape(Generic[Result]):
                 self.captured[shape] = record(Assumptions(self._answers.get(shape, ())))
             except Interrupted:
                 raise
-            except Exception as error:
+            except Exception as error:  # whatever the pass raises in a capture: it then runs eagerly, and says why
                 if is_out_of_memory(error):
                     self._most = len(self.captured)
                     change = f"not enough memory for more CUDA graphs; {self._passes} of other shapes run"

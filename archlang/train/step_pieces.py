@@ -175,12 +175,12 @@ def _gradients(tape: _ChunkTape, ends: Sequence[Tensor], weights: Sequence[Tenso
         return {}
     results, result_gradients = zip(*pairs, strict=True)
     # The tape is kept, as chunks share values that are derived from weights once in a call of the model.
-    found = torch.autograd.grad(results, leaves, result_gradients, retain_graph=True, allow_unused=True)
+    gradients = torch.autograd.grad(results, leaves, result_gradients, retain_graph=True, allow_unused=True)
     # A gradient may be one of `ends` itself, which are overwritten.
     places = {end.untyped_storage().data_ptr() for end in ends}
     return {
         leaf: gradient.clone() if gradient.untyped_storage().data_ptr() in places else gradient
-        for leaf, gradient in zip(leaves, found, strict=True)
+        for leaf, gradient in zip(leaves, gradients, strict=True)
         if gradient is not None
     }
 

@@ -66,8 +66,8 @@ def decode(
     steps: int | None = None,
 ) -> Decoded:
     """Implements `Architecture.decode`. Calls `watch` after each step with the share of the most possible steps
-    that are done, above 0 and at most 1. The host reads no value if it is told the number of `steps` that answers of
-    given lengths take."""
+    that are done, above 0 and at most 1. `steps` is the number of steps that answers of given lengths
+    take; with it, the host reads no value of the device."""
     name, target = program.graph.name, target_of(program.graph)
     if target is None:
         raise mistakes.writes_nothing(name)

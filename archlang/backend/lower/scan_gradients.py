@@ -342,11 +342,11 @@ class _ScanDerivation:
         if parts:
             source, widths, _ = _arguments(node)
             like = next(iter(parts.values()))
-            every = [
+            all_parts = [
                 parts[index] if index in parts else self._adjoint.call(runtime.zeros, like, width)
                 for index, width in enumerate(widths)
             ]
-            self._add(source, self._joined(self._adjoint, every), 1.0)
+            self._add(source, self._joined(self._adjoint, all_parts), 1.0)
 
     def _single(self, node: fx.Node) -> tuple[fx.Node, _Factor]:
         """Returns the gradient of a value as one product."""

@@ -165,9 +165,9 @@ class _WithGradient(torch.autograd.Function):
         of_head, taken, states = _split(form, inputs)
         results = steps.forward(len(part), taken, states, saved)
         free = len(taken) - form.fixed
-        kept = [value if index in form.sources or index >= free else None for index, value in enumerate(taken)]
+        saved_sources = [value if index in form.sources or index >= free else None for index, value in enumerate(taken)]
         ctx.steps, ctx.weights = steps, steps.weights()
-        ctx.save_for_backward(part, *of_head, *kept, *states, *chain.from_iterable(zip(*saved, strict=True)))
+        ctx.save_for_backward(part, *of_head, *saved_sources, *states, *chain.from_iterable(zip(*saved, strict=True)))
         # The last states may be saved, or an input.
         return (*(state.clone() for state in results[: form.states]), *results[form.states :])
 

@@ -144,11 +144,11 @@ class PageMachine(Page):
         spend(len(word.values) >> 10)
         if self.kind(value) is NUMBER:
             return np.repeat(value, word.lengths) if np.ndim(value) else value
-        other = self.word(value)
-        same = other.lengths == word.lengths
+        beside = self.word(value)
+        same = beside.lengths == word.lengths
         self._require(same, None, node, "one word has {} symbols, and another {}", "combine words of one length",
-                      word.lengths, other.lengths)  # fmt: skip
-        return other.values if same.all() else self._picked(same, other, word).values
+                      word.lengths, beside.lengths)  # fmt: skip
+        return beside.values if same.all() else self._picked(same, beside, word).values
 
     def _elementwise(self, values: Sequence[Any], node: tree.Syntax, function: Callable[..., Any]) -> Any:
         """Returns what a function computes from numbers, or from the symbols of words; it may read their `_like`."""

@@ -13,7 +13,7 @@ from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import scans
 from archlang.backend.runtime.elementwise_recurrence import elementwise_maximum
 from archlang.backend.runtime.recording import recording
-from archlang.compile import load
+from tests.backend.lower.scan_forms import require_equal, with_and_without
 from tests.closeness import close
 
 HEAD = """
@@ -170,32 +170,7 @@ def program(states: str, body: str) -> str:
 
 
 def modules(tmp_path: Path, text: str) -> tuple[Architecture, Architecture]:
-    """Returns the model twice, with equal weights: as it is, and without the pass."""
-    path = tmp_path / "program.arch"
-    path.write_text(text, encoding="utf-8")
-    both = []
-    for without in ((), ("parallel_scans",)):
-        torch.manual_seed(0)
-        both.append(load(path, "m", vocab=11, classes=3, without_passes=without).double())
-    return both[0], both[1]
-
-
-def results(module: Architecture, length: int, lengths: list[int]) -> list[Tensor]:
-    """Returns the results at real positions, and the gradients."""
-    torch.manual_seed(1)
-    tokens = torch.randint(11, (len(lengths), length))
-    module.zero_grad()
-    y = module(tokens, lengths=lengths)
-    real = y[torch.arange(length) < torch.tensor(lengths)[:, None]]
-    (real.square().sum() + real.sin().sum()).backward()
-    return [real, *(weight.grad for weight in module.parameters() if weight.grad is not None)]
-
-
-def require_equal(ours: Architecture, plain: Architecture, lengths: tuple[int, ...] = LENGTHS) -> None:
-    for length in lengths:
-        for each in ([length] * 3, [length, (length + 1) // 2, 0]):
-            for result, expected in zip(results(ours, length, each), results(plain, length, each), strict=True):
-                close(result, expected)
+    return with_and_without(tmp_path, text, "parallel_scans")
 
 
 @pytest.mark.parametrize("name", PARALLEL)
@@ -203,7 +178,7 @@ def test_all_positions_at_once_equal_one_after_the_other(tmp_path: Path, name: s
     ours, plain = modules(tmp_path, program(*PARALLEL[name]))
     (loop,) = ours.program.code.loops
     assert loop.parallel is not None, loop.obstacle
-    require_equal(ours, plain)
+    require_equal(ours, plain, LENGTHS)
 
 
 @pytest.mark.parametrize("name", ONE_BY_ONE)
