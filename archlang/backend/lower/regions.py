@@ -99,7 +99,8 @@ def lower(
     """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit;
     `classes` are those of the graph's instances, by their paths, from which passes take what they need to know."""
     graph = with_batch_sources(graph)
-    context = PassContext(graph.instances, classes or {}, frozenset(without))
+    known = {path: kind for path, kind in (classes or {}).items() if not _has_another_forward(kind)}
+    context = PassContext(graph.instances, known, frozenset(without))
     lengths = length_facts.needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return PythonProgram(
@@ -114,6 +115,15 @@ def lower(
         graph.region.types()[graph.region.results[0]],
         context,
         origin,
+    )
+
+
+def _has_another_forward(kind: type[nn.Module]) -> bool:
+    """Whether a class outside of the library computes something else than the one of the library that it extends, so
+    that what this says of itself need not hold."""
+    bases = (base for base in kind.__mro__ if base.__module__.startswith("archlang.") and "forward" in vars(base))
+    return not kind.__module__.startswith("archlang.") and any(
+        vars(base)["forward"] is not kind.forward for base in bases
     )
 
 
@@ -382,12 +392,7 @@ class _RegionWriter:
         code = writer.write(name, chunk, lengths, captured, growing)
         loop = LoweredLoop(name, node, self._scope, code, self._is_outermost)
         if isinstance(node.operation, operations.Scan):
-            transforms = {
-                "batch_chunks": split_scan,
-                "parallel_scans": parallel_scan,
-                "scan_gradients": differentiate_scan,
-            }
-            for name_of_pass, transform in transforms.items():
+            for name_of_pass, transform in _PASSES_OF_SCANS.items():
                 if name_of_pass not in self._context.without:
                     transform(loop, self._context)
         self._loops.append(loop)

@@ -247,7 +247,7 @@ class _Fusion:
         pairs = body.pairs(lambda score: self._compiled(f"{name}_score", score, {}))
         slices, modules = tuple(body.slices), body.modules()
         runtime = RowBlocks(
-            function, fused, body.chain, body.is_biased, slices, modules, body.modules("training"), body.width(), pairs
+            function, fused, body.chain, body.is_biased, slices, modules, body.random(), body.width(), pairs
         )
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
@@ -338,14 +338,15 @@ class _GroupBody:
                 return scaled, (arguments[own], 1 / factor if is_quotient else factor), {"reuse": reuse}
         return node.target, arguments, {}
 
-    def modules(self, caveat: str = "") -> tuple[str, ...]:
-        """Returns the modules that the body calls, in the module that runs it; with a caveat, those that have it."""
-        called = (member for member in map(self._members.__getitem__, self.copies) if member.instance is not None)
-        return tuple(
-            str(member.node.target)
-            for member in called
-            if not caveat or (member.instance is not None and caveat in member.instance.caveats)
-        )
+    def modules(self) -> dict[str, type[nn.Module] | None]:
+        """Returns the modules that the body calls, in the module that runs it, with their classes if it knows them."""
+        called = (self._members[node] for node in self.copies)
+        return {str(member.node.target): member.kind for member in called if member.instance is not None}
+
+    def random(self) -> tuple[str, ...]:
+        """Returns those that draw random numbers in training."""
+        called = (self._members[node] for node in self.copies)
+        return tuple(str(each.node.target) for each in called if each.instance and "training" in each.instance.caveats)
 
     def width(self) -> int:
         """Returns the largest number of features of the maps of the group."""

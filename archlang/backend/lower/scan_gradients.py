@@ -117,6 +117,7 @@ class _ScanDerivation:
         self._free: list[fx.Node] = []
         self._fixed: list[fx.Node] = []
         self._in_head = {self._part: self._head.argument(self._part.name)}
+        self._is_random = False  # whether `head` draws random numbers in training
         self._in_step: dict[fx.Node, fx.Node] = {}  # the values of steps, by those of the body or of `head`
         self._leaves: dict[fx.Node, fx.Node] = {}  # these results, by the values of the body
         self._maps: dict[fx.Node, _StateMap] = {}
@@ -198,6 +199,8 @@ class _ScanDerivation:
                 return self._in_head[node]
             if node.op == "call_module" and not is_per_sample(node, None, self._code, self._context.instances):
                 raise NotParallel(f"the position of {quoted(node, self._code)} cannot be any other")
+            _, instance = role(node, self._code, self._context)
+            self._is_random |= instance is not None and "training" in instance.caveats
             for source in node.all_input_nodes:
                 self._for_positions(source)
             self._in_head[node] = head.graph.node_copy(node, self._in_head.__getitem__)
@@ -464,6 +467,7 @@ class _ScanDerivation:
             summed=tuple(of_loop.index(value) for value in self._gradients.taken),
             modules=self._modules,
             head_modules=tuple(str(node.target) for node in self._head.graph.nodes if node.op == "call_module"),
+            random=self._is_random,
             states=len(self._states),
             emits=len(self._results) > len(self._states),
         )

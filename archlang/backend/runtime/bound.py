@@ -34,11 +34,14 @@ def direct(value: Any) -> Any:  # Any: as above
     return value.forward if is_plain else value
 
 
-def is_observed(module: nn.Module, besides: type | tuple[()] = ()) -> bool:
-    """Returns whether a call of a module does more than its `forward`, besides hooks of a class."""
+def is_observed(module: nn.Module, kind: type | None = None, besides: type | tuple[()] = ()) -> bool:
+    """Returns whether a call of a module does more than the `forward` of its class, besides hooks of a class, or if
+    that class is not `kind`."""
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     is_hooked = any(not isinstance(hook, besides) for registered in hooks for hook in registered.values())
-    return is_hooked or module._compiled_call_impl is not None or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]  # torch's own
+    is_hooked = is_hooked or bool(_has_any_global_hook())  # type: ignore[no-untyped-call]  # torch's own
+    is_other = kind not in (None, type(module)) or "forward" in vars(module)
+    return is_hooked or is_other or module._compiled_call_impl is not None
 
 
 def bound(body: Body) -> Body:

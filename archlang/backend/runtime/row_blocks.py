@@ -153,7 +153,8 @@ class RowBlocks:
     """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
     arguments, and returns the rows of the results. `fused` does the same without holding maps, unless it is None;
     `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
-    the last one first. `modules` are those that the bodies call, and `random` those of them that draw in training.
+    the last one first. `modules` are those that the bodies call, with their classes if these must be as they were
+    compiled, and `random` those that draw in training.
     `width` is the number of features of the widest map. `pairs` is the group for `flex_attention`, if that can compute
     it, and `works` says whether it did, with derivatives and without."""
 
@@ -162,7 +163,7 @@ class RowBlocks:
     chain: tuple[str, ...]
     is_biased: bool
     slices: tuple[AxisSlice, ...]
-    modules: tuple[str, ...]
+    modules: Mapping[str, type[nn.Module] | None]
     random: tuple[str, ...]
     width: int
     pairs: Pairs | None
@@ -289,7 +290,8 @@ class RowBlocks:
         return rows.shape[1], columns, prod((rows.shape[0], rows.shape[1], columns, self.width))
 
     def _takes_all_rows(self, owner: nn.Module) -> bool:
-        """Whether all rows are to be taken at once: anything observes the calls of a module, or one draws numbers."""
+        """Whether all rows are to be taken at once: anything observes or replaces a module, or one draws numbers."""
         modules = {path: resolve(owner, path.split(".")) for path in self.modules}
         is_random = any(modules[path].training for path in self.random)
-        return is_random or any(is_observed(module, ResultCheck) for module in modules.values())
+        kinds = zip(modules.values(), self.modules.values(), strict=True)
+        return is_random or any(is_observed(module, kind, ResultCheck) for module, kind in kinds)

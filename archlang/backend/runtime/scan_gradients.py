@@ -34,7 +34,7 @@ class ScanGradient:
     step but for the states, and of what is saved. `looped` are the results of `factors` that `adjoint` takes behind the
     gradients, each with whether all positions have the same; `summed` is what `gradients` takes of the results of
     `factors`, and of those of `adjoint` behind the states. `modules` has the classes of the modules whose derivatives
-    are known, and `head_modules` are those that `head` calls."""
+    are known, `head_modules` are those that `head` calls, and `random` says that some draw in training."""
 
     functions: Mapping[str, Body]
     captured: tuple[int, ...]
@@ -45,6 +45,7 @@ class ScanGradient:
     summed: tuple[int, ...]
     modules: Mapping[str, type[nn.Module]]
     head_modules: tuple[str, ...]
+    random: bool
     states: int
     emits: bool
 
@@ -54,7 +55,7 @@ class ScanGradient:
             return False
         for path, kind in self.modules.items():
             module = resolve(owner, path.split("."))
-            if type(module) is not kind or is_observed(module, ResultCheck):
+            if is_observed(module, kind, ResultCheck):
                 return False
             if getattr(kind, "acts_as", "") != "affine" and any(True for _ in module.parameters()):
                 return False
@@ -165,7 +166,8 @@ class _WithGradient(torch.autograd.Function):
         of_head, taken, states = _split(form, inputs)
         results = steps.forward(len(part), taken, states, saved)
         free = len(taken) - form.fixed
-        saved_sources = [value if index in form.sources or index >= free else None for index, value in enumerate(taken)]
+        is_saved = (form.random or index in form.sources or index >= free for index in range(len(taken)))
+        saved_sources = [value if saved else None for value, saved in zip(taken, is_saved, strict=True)]
         ctx.steps, ctx.weights = steps, steps.weights()
         ctx.save_for_backward(part, *of_head, *saved_sources, *states, *chain.from_iterable(zip(*saved, strict=True)))
         # The last states may be saved, or an input.
@@ -184,7 +186,8 @@ class _WithGradient(torch.autograd.Function):
             return (*none, *steps.backward(len(part), taken, [torch.stack(column) for column in columns], gradients))
         if any(before is not now for before, now in zip(ctx.weights, steps.weights(), strict=True)):
             raise RuntimeError("a second derivative of a scan needs the weights that the model had before")
-        own = [*steps.head(part, of_head), *taken[len(taken) - form.fixed :], *states]
+        computed = taken[: len(taken) - form.fixed] if form.random else steps.head(part, of_head)
+        own = [*computed, *taken[len(taken) - form.fixed :], *states]
 
         def plain(*values: Tensor) -> tuple[Tensor, ...]:
             return steps.forward(len(part), values[: -form.states], values[-form.states :], None)
@@ -233,7 +236,8 @@ def derivatives(module: nn.Module, *values: Tensor) -> tuple[Tensor, ...]:
 
 def product(inputs: Float[Tensor, "n b d"], gradient: Float[Tensor, "n b k"]) -> Float[Tensor, "d k"]:
     """Returns the gradient of a transposed weight."""
-    return inputs.flatten(0, 1).t() @ gradient.flatten(0, 1)
+    # `flatten` takes no gradients that `is_grads_batched` batches.
+    return inputs.flatten(0, 1).t() @ gradient.reshape(-1, gradient.shape[-1])
 
 
 def summed(gradient: Float[Tensor, "n b d"], like: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d"]:

@@ -315,6 +315,21 @@ def test_maps_are_overwritten_if_nothing_reads_them_again(body: str, overwritten
     assert (f"reuse = {overwritten}" in line) if overwritten else ("reuse" not in line)
 
 
+@pytest.mark.parametrize("name", ["scores", "weigh"])
+def test_a_module_of_another_class_is_called(name: str, build: Build) -> None:
+    results = []
+    for module in build(BODIES["attention"]):
+        kind: Any = type(module.get_submodule(name))  # Any: a block
+        other = type(
+            "Other",
+            (kind,),
+            {"forward": lambda self, *values, kind=kind, **rest: 3 * kind.forward(self, *values, **rest)},
+        )
+        module.get_submodule(name).__class__ = other
+        results.append(module(torch.arange(7)[None], torch.arange(6)[None]))
+    close(*results)
+
+
 def test_a_hook_keeps_what_it_sees(build: Build) -> None:
     by_rows, _ = build(BODIES["one elementwise block after the other"])
     seen: list[Tensor] = []

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from archlang.backend import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.backend.runtime import scan_gradients
 from archlang.backend.runtime.recording import recording
+from archlang.blocks.activations import Tanh
+from archlang.blocks.feedforward import Linear
 from tests.backend.lower.scan_forms import require_equal, with_and_without
 from tests.closeness import close
+from tests.conftest import Compiled
 
 HEAD = """
 model m[d = 8](x: tokens[n]) -> logits[n, classes] {
@@ -134,6 +138,77 @@ def test_second_derivatives_are_those_of_the_plain_form(tmp_path: Path) -> None:
         seconds.append(torch.autograd.grad(total, weights, allow_unused=True, materialize_grads=True))
     for ours, plain in zip(*seconds, strict=True):
         close(ours, plain)
+
+
+def test_a_second_derivative_is_that_of_the_numbers_that_dropout_drew(tmp_path: Path) -> None:
+    ours, plain = modules(tmp_path, program("s", "s <- tanh(lifted(s) + dropout[0.5](v)) * gate(v) emit s"))
+    tokens = torch.randint(11, (2, 8))
+    firsts = []
+    for module in (ours, plain):
+        torch.manual_seed(1)
+        y = module(tokens)
+        weights = [weight for weight in module.parameters() if weight.requires_grad]
+        of_graph, of_form = (
+            torch.autograd.grad(y.square().sum(), weights, create_graph=again, retain_graph=True, allow_unused=True)
+            for again in (True, False)
+        )
+        firsts.append([first for first in of_graph if first is not None])
+        for first, expected in zip(firsts[-1], [each for each in of_form if each is not None], strict=True):
+            close(first, expected)
+    for first, expected in zip(*firsts, strict=True):
+        close(first, expected)
+
+
+def test_gradients_of_several_results_at_once_are_those_of_each(tmp_path: Path) -> None:
+    ours, _ = modules(tmp_path, program(*KNOWN["a stable exponential gate"]))
+    y, weight = ours(torch.randint(11, (2, 8))), ours.get_parameter("gates.weight")
+    vectors = torch.randn(3, *y.shape, dtype=y.dtype)
+    (batched,) = torch.autograd.grad(y, weight, vectors, is_grads_batched=True, retain_graph=True)
+    for own, vector in zip(batched, vectors, strict=True):
+        close(own, *torch.autograd.grad(y, weight, vector, retain_graph=True))
+
+
+class Bent(Tanh):
+    def forward(self, x: Tensor, **kwargs: object) -> Tensor:
+        return x + x.sin().square()
+
+
+class Doubled(Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+OWN = f"""
+extern block bent(x: data[d]) -> data[d] python "{__name__}:Bent"
+extern block doubled[out: int, bias: bool = true, init: symbol = torch, std: float = 1.0](x: data[d]) -> data[out]
+    python "{__name__}:Doubled"
+model m[d = 8](x: tokens[n]) -> logits[n, classes] {{
+    let twice = doubled[d]
+    let bend = bent
+    s = mean(constant[1, d]())
+    y = scan v in embed[d](x) carry s {{ s <- bend(0.2 * twice(s) + v) emit s }}
+    return linear[classes](y)
+}}
+"""
+
+
+def test_what_the_library_says_of_a_class_is_not_believed_of_one_with_another_forward(compiled: Compiled) -> None:
+    module, tokens, forms = compiled(OWN, plugins=True).double(), torch.randint(11, (2, 9)), []
+    for _ in range(2):
+        y = module(tokens)
+        forms.append((y, *torch.autograd.grad(y.square().sum(), [*module.parameters()])))
+        module.get_submodule("bend").register_forward_hook(lambda *_: None)  # this takes the plain form
+        module.get_submodule("twice").register_forward_hook(lambda *_: None)
+    for ours, plain in zip(*forms, strict=True):
+        close(ours, plain)
+
+
+def test_a_forward_of_one_module_is_called(tmp_path: Path) -> None:
+    ours, plain = modules(tmp_path, program(*KNOWN["LSTM"]))
+    for module in (ours, plain):
+        part = module.get_submodule("gates")
+        part.forward = partial(lambda own, x: 2 * own(x), part.forward)  # as accelerate does
+    require_equal(ours, plain, (9,))
 
 
 def test_a_gradient_inside_of_a_model_is_that_of_the_plain_form(tmp_path: Path) -> None:
