@@ -362,10 +362,12 @@ def _whole(static: Value) -> int | None:
 
 def kind_of_page(item: tree.Extern) -> str:
     """Returns the kind of a task with these fields and this result; empty if a page cannot be of it."""
-    names = tuple(field.name for field in item.signature.inputs)
-    types = {field.type.name for field in item.signature.inputs}
-    result = item.signature.result
-    if types != {"tokens"} or not isinstance(result, tree.TypeName) or result.name != "logits":
+    fields, result = item.signature.inputs, item.signature.result
+    read = fields[:-1] if any(field.name == "target" for field in fields[-1:]) else fields
+    names = tuple(field.name for field in (*read[:1], *fields[len(read) :]) if field.type.name == "tokens")
+    # Further fields, of tokens or of numbers, stand at the positions of the first.
+    places = {(field.type.name in ("tokens", "seq"), field.type.dimensions[0].span.text) for field in read}
+    if len(places) != 1 or not isinstance(result, tree.TypeName) or result.name != "logits":
         return ""
     sizes = tuple(size.text for size in result.dimensions if isinstance(size, tree.Name))
     if names == ("x",) and sizes == ("classes",):
@@ -396,10 +398,20 @@ def check_declared_page(declaration: Declaration, report: Callable[[Diagnostic],
     return True
 
 
+def width(binding: Binding, field: tree.InputParameter) -> int:
+    """The second size of a field: of its own vocabulary, or how many numbers stand at a position; 0 for no number."""
+    size = binding.evaluator.value(field.type.dimensions[1], "int")
+    return (size.constant or 0) if isinstance(size, Dim) else 0
+
+
 def check_page(binding: Binding, report: Callable[[Diagnostic], None]) -> None:
     """Reports the mistakes of a page with bound statics."""
     item, sizes = binding.declaration.item, sizes_of_task(binding)
     assert isinstance(item, tree.Extern)
+    for field in item.signature.inputs:
+        if len(field.type.dimensions) > 1 and not 0 < (number := width(binding, field)) <= MOST_WORDS:
+            report(mistakes.size_out_of_range(field.span, field.name, number, MOST_WORDS))
+            return
     has_classes = kind_of_page(item) in ("classification", "tagging")
     for size in ("vocab", "classes") if has_classes else ("vocab",):
         given = next((each for each in item.gives if each.name == size), None)

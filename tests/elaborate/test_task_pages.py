@@ -105,6 +105,8 @@ def test_a_page_returns() -> None:
         (" with length_ranges", "", "a page says how its splits are drawn"),
         ("length_ranges", "length_range", "`length_range` names no splits of a task"),
         ("x: tokens[n]", "x: seq[n, 2]", "the fields and the result of `mine` are of no kind of task"),
+        ("x: tokens[n]", "x: tokens[n], y: tokens[m]", "the fields and the result of `mine` are of no kind of task"),
+        ("x: tokens[n]", "x: tokens[n], y: tokens[n, 0]", "a size must be from 1 to 65536, but `y` is 0"),
         ("logits[classes]", "logits[n, vocab]", "the fields and the result of `mine` are of no kind of task"),
         ('"a"]', '"1"]', '`vocab` names "1" twice'),
         (", classes = base", "", "the page of `mine` gives no `classes`"),

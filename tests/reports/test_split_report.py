@@ -16,7 +16,6 @@ from archlang.tasks.file_language_model import FileLanguageModel
 from archlang.tasks.file_seq2seq import FileSeq2Seq
 from archlang.tasks.file_tagging import FileTagging
 from archlang.tasks.flipflop import FlipFlop
-from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.tasks.kit.task import Task
 from archlang.tasks.scan import Scan
@@ -51,7 +50,7 @@ def text(task: Task, split: str) -> str:
         (Parity(train_size=5), "train", "answer  even"),
         (Dyck(train_size=5), "train", "{"),
         (FlipFlop(train_size=2, iid_size=2, valid_size=2, test_size=2, length=16), "train", "·"),
-        (IdSort(train_size=2), "train", " rows of "),
+        (page("id_sort")(train_size=2), "train", " rows of "),
         (StackManipulation(train_size=2), "train", "answer"),
         (Scan(split="jump", joint=False), "test", "jump"),
     ],

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, pairwise
 from random import Random
 
 import numpy as np
@@ -10,8 +10,8 @@ import pytest
 
 from archlang.resolve import library
 from archlang.tasks.kit.mistakes import TaskError
-from archlang.tasks.word_problem import WordProblem, _names_and_products
 from tests.tasks.every import Drawn, answers_of, marks_of, page
+from tests.tasks.test_word_problem import WordProblem, table
 
 Automaton = page("automaton")
 
@@ -66,8 +66,7 @@ def test_any_table_is_followed_from_state_0() -> None:
 def test_the_table_of_a_group_is_its_word_problem() -> None:
     group = WordProblem(group="s3", length=7, **SIZES)
     items = group.generate("train", 0)
-    products = _names_and_products("s3")[1].reshape(-1)
-    task = Automaton(table=tuple(products.tolist()), symbols=6, labels=6, length=7, **SIZES)
+    task = Automaton(table=tuple(chain(*table("s3"))), symbols=6, labels=6, length=7, **SIZES)
     same = task.items(Drawn(items.inputs["x"].values.tolist()), np.full(len(items), 7))
     assert np.array_equal(answers_of(same).values, answers_of(items).values)
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.lengths import ByLength
 from archlang.tasks.kit.pages import DecodedPage
-from archlang.tasks.priority_sort import PrioritySort
 from tests.goldens.files import reference_file
 from tests.tasks.every import Drawn, answers_of, page, replace
 
 Copy = page("copy")
 DynamicRecall = page("dynamic_recall")
+IdSort = page("id_sort")
 Mix = page("mix")
+PrioritySort = page("priority_sort")
 Reverse = page("reverse")
 
 Keys = list[tuple[float, ...]]

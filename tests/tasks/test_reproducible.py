@@ -126,11 +126,11 @@ from archlang.tasks import digest
 from archlang.tasks.ctl import Ctl
 from archlang.tasks.dyck import Dyck
 from archlang.tasks.flipflop import FlipFlop
-from archlang.tasks.id_sort import IdSort
+from archlang.tasks.kit.pages import page_class
 from archlang.tasks.listops import ListOps
 from archlang.tasks.mqar import Mqar
 small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)
-tasks = Ctl(), ListOps(train_size=99), small, IdSort(train_size=200), Mqar(train_size=50), Dyck(train_size=50)
+tasks = Ctl(), ListOps(train_size=99), small, page_class("id_sort")(train_size=200), Mqar(train_size=50), Dyck(train_size=50)
 answer = [digest(task.generate("train", 7)) for task in tasks]
 """
 

@@ -5,15 +5,15 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from archlang.tasks.word_problem import WordProblem
-from tests.tasks.every import marks_of
+from archlang.tasks.kit.split import Ragged
+from tests.tasks.every import Drawn, marks_of, page
 
-SIZES = {"z3": 3, "s3": 6, "s5": 120, "a5": 60, "z60": 60, "a4_x_z5": 60}
+WordProblem = page("word_problem")
 
 
-def even(images: str) -> bool:
+def even(images: tuple[int, ...]) -> bool:
     """Whether a permutation is a product of an even number of swaps."""
-    order, swaps = [int(image) - 1 for image in images], 0
+    order, swaps = list(images), 0
     for place in range(len(order)):
         while order[place] != place:
             other = order[place]
@@ -22,43 +22,58 @@ def even(images: str) -> bool:
     return swaps % 2 == 0
 
 
-def multiplied(group: str, first: str, then: str) -> str:
-    """The product of two elements by their names, from the definition: a thing goes where `first` sends it, and from
-    there where `then` does."""
-    if group == "a4_x_z5":
-        pairs = zip(("a4", "z5"), first.split(), then.split(), strict=True)
-        return " ".join(multiplied(*pair) for pair in pairs)
+def elements(group: str) -> list[tuple[int, ...]]:
+    """The elements in order: images of a permutation, or one number."""
+    if "_x_" in group:
+        return [(*a, *b) for a, b in product(*map(elements, group.split("_x_")))]
+    size = int(group[1:])
     if group[0] == "z":
-        return str((int(first) + int(then)) % int(group[1:]))
-    return "".join(then[int(image) - 1] for image in first)
+        return [(number,) for number in range(size)]
+    return [images for images in permutations(range(size)) if group[0] == "s" or even(images)]
 
 
-@pytest.mark.parametrize("group", SIZES)
+def multiplied(group: str, first: tuple[int, ...], then: tuple[int, ...]) -> tuple[int, ...]:
+    """The product of two elements, from the definition: a thing goes where `first` sends it, and from there where
+    `then` does."""
+    if group == "a4_x_z5":
+        return (*multiplied("a4", first[:4], then[:4]), *multiplied("z5", first[4:], then[4:]))
+    if group[0] == "z":
+        return ((first[0] + then[0]) % int(group[1:]),)
+    return tuple(then[image] for image in first)
+
+
+def table(group: str) -> list[list[int]]:
+    """The number of the product of any two elements."""
+    named = elements(group)
+    numbers = {element: number for number, element in enumerate(named)}
+    return [[numbers[multiplied(group, first, then)] for then in named] for first in named]
+
+
+@pytest.mark.parametrize("group", ["z3", "z5", "s3", "s5", "a5", "z60", "a4_x_z5"])
 def test_answers_are_the_products_so_far(group: str) -> None:
+    products = table(group)
     task = WordProblem(group=group, length=9, test_length=(12,), train_size=30, valid_size=5, test_size=5)
-    assert task.sizes == {"vocab": SIZES[group], "classes": SIZES[group]}
+    assert task.sizes == {"vocab": len(products), "classes": len(products)}
     for split in task.split_names():
         items = task.generate(split, 0)
         for index, length in enumerate(items.groups["length"]):
-            words = [task.vocabulary[token] for token in items.inputs["x"][index]]
-            answers = [task.vocabulary[token] for token in items.targets[index]]
+            words, answers = items.inputs["x"][index].tolist(), items.targets[index].tolist()
             assert len(words) == length
             assert answers[0] == words[0]
-            assert answers[1:] == [multiplied(group, *pair) for pair in zip(answers[:-1], words[1:], strict=True)]
+            assert answers[1:] == [products[state][word] for state, word in zip(answers[:-1], words[1:], strict=True)]
 
 
-@pytest.mark.parametrize("group", SIZES)
-def test_the_elements_are_those_of_the_group(group: str) -> None:
-    names = {"s3": 3, "s5": 5, "a5": 5}
-    expected = {str(number) for number in range(SIZES[group])}
-    if group == "a4_x_z5":
-        expected = {f"{a} {b}" for a, b in product(map("".join, permutations("1234")), range(5)) if even(a)}
-    elif group in names:
-        images = map("".join, permutations("12345"[: names[group]]))
-        expected = {name for name in images if group[0] == "s" or even(name)}
-    vocabulary = WordProblem(group=group).vocabulary
-    assert set(vocabulary) == expected
-    assert len(vocabulary) == SIZES[group]
+@pytest.mark.parametrize("group", ["s3", "s5", "a5", "a4_x_z5"])
+def test_every_product_of_two_elements_is_that_of_the_group(group: str) -> None:
+    products = np.array(table(group))
+    pairs = list(product(range(len(products)), repeat=2))
+    items = WordProblem(group=group).items(Drawn([number for pair in pairs for number in pair]), np.full(len(pairs), 2))
+    assert isinstance(items.targets, Ragged)
+    assert items.targets.values[1::2].tolist() == products.reshape(-1).tolist()
+
+
+def test_the_words_of_s3_are_images() -> None:
+    assert [tuple(int(image) - 1 for image in word) for word in WordProblem().vocabulary] == elements("s3")
 
 
 def test_only_the_last_product_counts_where_it_alone_is_revealed() -> None:

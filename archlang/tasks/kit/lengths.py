@@ -63,11 +63,8 @@ class DistinctItems(ByLength):
 
     length: int
     test_length: tuple[int, ...]
-
-    @property
-    def key(self) -> str:
-        """What the random symbols depend on, besides the split, the length and the seed."""
-        return str(self.sizes["vocab"])
+    key: str
+    """What the random symbols depend on, besides the split, the length and the seed."""
 
     def split_names(self) -> tuple[str, ...]:
         return ("train", "valid", *(("test",) if self.test_length else ()))
@@ -124,38 +121,6 @@ class ListedLengths(ByLength):
             case _:
                 lengths = np.repeat(np.asarray(self.test, dtype=np.int64), self.test_size)
         return replace(self.items(rng, lengths), groups={"length": lengths})
-
-
-class SymbolPairs(PairTask, ListedLengths):
-    """A task whose answers are about random symbols."""
-
-    symbols: int
-    eos: bool
-
-    unit = Unit.POSITION
-    metrics = ("accuracy", "sequence_accuracy")
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        return (*map(str, range(self.symbols)), "[E]", "[B]")
-
-    @property
-    def end(self) -> int | None:  # type: ignore[override] # the length of the target ends an answer without `[E]`
-        return self.symbols if self.eos else None
-
-    def items(self, rng: RandomStream, lengths: Integers) -> Split:
-        fields, answers = self.pairs_of(rng, random_symbols(rng, self.symbols, lengths))
-        return answered(fields, answers, self.begin, self.end)
-
-    @abstractmethod
-    def pairs_of(self, rng: RandomStream, symbols: Ragged) -> tuple[dict[str, Ragged], Ragged]:
-        """Returns the input fields other than `target`, and the answers."""
-
-
-def random_symbols(rng: RandomStream, count: int, lengths: Integers) -> Ragged:
-    """Returns random sequences of these lengths [N] over `count` symbols."""
-    offsets = offsets_of(lengths)
-    return Ragged(rng.below(count, int(offsets[-1])).astype(np.uint8), offsets)
 
 
 def answered(fields: Mapping[str, Ragged], answers: Ragged, begin: int, end: int | None) -> Split:

@@ -22,6 +22,8 @@ from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Integers, Ragged, offsets_of, ranges
 
+UNITS = 1 << 57
+"""The units of a number of a field `seq[n, k]`, where symbols are whole numbers."""
 MOST_STEPS = 1_000_000
 """How many steps all loops of a page take together at most."""
 _MOST_SYMBOLS = 1 << 20  # of a word
@@ -102,7 +104,9 @@ class PageMachine(Page):
         """Returns the word of a name, or its symbols beside those of another word; mistakes are where it is bound."""
         self._at = replace(self.item, span=self._places[name])
         value = self.values[name]
-        return self.word(value) if like is None else replace(like, values=self.along(value, like, self._at))
+        if like is None:
+            return self.word(value)
+        return replace(like, values=np.broadcast_to(self.along(value, like, self._at), len(like.values)))
 
     # Values
 
@@ -272,6 +276,13 @@ class PageMachine(Page):
             case "max" | "min", _:
                 extreme = np.maximum if function == "max" else np.minimum
                 return self._elementwise(values, node, extreme) if values[1:] else self._extreme(extreme, word, node)
+            case "normal", [count]:
+                counts = self._counts(count, node)
+                numbers = self._rng.normal(int(counts.sum())).astype(np.float32)
+                return Ragged((numbers * np.float64(UNITS)).astype(np.int64), offsets_of(counts))
+            case "order", _:
+                places = self._order(word.values, word) - np.repeat(word.offsets[:-1], word.lengths)
+                return Ragged(places, word.offsets)
             case "power", _:
                 return self._elementwise(values, node, lambda a, b: self._computed(function, a, b, node))
             case "put", [_, place, symbol]:

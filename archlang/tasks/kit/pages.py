@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from archlang.elaborate.binding import Binding, size_words
-from archlang.elaborate.task_pages import LENGTH, SCORED, check_page, kind_of_page
+from archlang.elaborate.task_pages import LENGTH, SCORED, check_page, kind_of_page, width
 from archlang.errors import ProgramError, Source
 from archlang.resolve import library
 from archlang.resolve.resolve import Declaration, ResolvedFile
@@ -17,9 +17,10 @@ from archlang.syntax import parse, tree
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.lengths import ByLength, DistinctItems, LengthRanges, ListedLengths, answered
-from archlang.tasks.kit.page_machine import PageMachine
+from archlang.tasks.kit.lexicon import BEGUN, ENCLOSED
+from archlang.tasks.kit.page_machine import UNITS, PageMachine
 from archlang.tasks.kit.split import Integers, Ragged, Split, ranges
-from archlang.tasks.kit.task import PAIR_MARKS, X_MARKS, Kind, Unit, refuse
+from archlang.tasks.kit.task import Kind, Unit, field_vocabulary, refuse
 
 _SPLITS = {"length_ranges": LengthRanges, "distinct_items": DistinctItems, "listed_lengths": ListedLengths}
 # The longest items with which a page is tried before it is used.
@@ -45,10 +46,18 @@ class PageTask(ByLength):
         settings = library.splits(self.item)
         assert settings is not None, "the check of a page requires them"
         super().keep({static.name: statics[static.name] for static in settings.signature.statics}, binding)
+        for field in self.item.signature.inputs:
+            if field.type.name == "tokens" and len(field.type.dimensions) > 1:
+                setattr(self, f"{field.name}_vocabulary", tuple(map(str, range(width(binding, field)))))
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
         return size_words(self._binding, "vocab")
+
+    @property
+    def key(self) -> str:
+        first = next(iter(self.statics.values()))  # of `word_problem` the group, as those of 60 elements differ
+        return first if isinstance(first, str) else str(self.sizes["vocab"])
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:
@@ -58,7 +67,10 @@ class PageTask(ByLength):
 
     @property
     def marks(self) -> Mapping[str, tuple[str, str | None]]:
-        return X_MARKS | PAIR_MARKS if "[B]" in self.vocabulary else {}
+        first, *others = self.item.signature.inputs
+        numbers = (field.name for field in others if field.type.name == "seq")
+        marks = {**dict.fromkeys((first.name, *numbers), ENCLOSED), "target": BEGUN}
+        return marks if "[B]" in self.vocabulary else {}
 
     def check(self) -> None:
         check_page(self._binding, refuse)
@@ -77,11 +89,10 @@ class PageTask(ByLength):
     def items(self, rng: RandomStream, lengths: Integers) -> Split:
         machine = PageMachine(self._binding, rng, lengths)
         answer = machine.read()
-        fields = {
-            field.name: self._tokens(machine.named(field.name), self.vocabulary, field.name)
-            for field in self.item.signature.inputs
-            if field.name in machine.values
-        }
+        fields = dict[str, Ragged]()
+        for field in self.item.signature.inputs:
+            if field.name in machine.values:
+                fields[field.name] = self._field(machine, field, next(iter(fields.values()), None))
         names = self.class_names if self.kind in (Kind.CLASSIFICATION, Kind.TAGGING) else self.vocabulary
         answers = self._tokens(answer, names, "return")
         groups = {"length": machine.named(LENGTH).values}
@@ -96,6 +107,15 @@ class PageTask(ByLength):
         marks = machine.named(SCORED, answers).values if SCORED in machine.values else np.ones(1)
         targets, scored = self._at_end(fields["x"], answers, marks)
         return Split(fields, targets, scored, groups)
+
+    def _field(self, machine: PageMachine, field: tree.InputParameter, first: Ragged | None) -> Ragged:
+        """Returns a field, whose tokens, or rows of numbers, stand at the positions of the first one."""
+        if first is None or field.type.name == "tokens":
+            return self._tokens(machine.named(field.name, first), field_vocabulary(self, field.name), field.name)
+        size = width(self._binding, field)
+        numbers = Ragged(np.zeros(size * len(first.values)), size * first.offsets)
+        values = machine.named(field.name, numbers).values / UNITS
+        return Ragged(values.astype(np.float32).reshape(-1, size), first.offsets)
 
     def _tokens(self, word: Ragged, words: tuple[str, ...], name: str) -> Ragged:
         low, high = int(word.values.min(initial=0)), int(word.values.max(initial=0))

@@ -204,9 +204,10 @@ def group_text(names: Mapping[str, Sequence[str]], group: str, value: int) -> st
 
 
 def field_vocabulary(task: Task, field: str) -> tuple[str, ...]:
-    """Returns the text of each token of a field. The field `source` may have a vocabulary of its own, the task's
-    `source_vocabulary`."""
-    return tuple(getattr(task, "source_vocabulary", task.vocabulary) if field == "source" else task.vocabulary)
+    """Returns the text of each token of a field. A field may have a vocabulary of its own, as the field `source` the
+    task's `source_vocabulary`."""
+    own: tuple[str, ...] | None = getattr(task, f"{field}_vocabulary", None)
+    return tuple(task.vocabulary if own is None else own)
 
 
 def marks(task: Task, field: str) -> tuple[int | None, int | None]:

@@ -17,12 +17,12 @@ import pytest
 from archlang.disk.cache_folder import cache_folder
 from archlang.disk.folder import Folder
 from archlang.tasks.file_language_model import FileLanguageModel
-from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit import cache
 from archlang.tasks.kit.mistakes import CacheWarning
 from archlang.tasks.kit.split import Ragged, Split, digest
 from archlang.tasks.kit.task import Kind, Unit
 from archlang.types.statics import Interval, StaticValue, Symbol
+from tests.tasks.every import page
 
 
 class Counting:
@@ -233,6 +233,6 @@ def test_who_needs_an_entry_that_is_being_made_waits_for_it() -> None:
 
 
 def test_fields_keep_the_order_of_a_models_inputs() -> None:
-    task = IdSort(train_size=3)
+    task = page("id_sort")(train_size=3)
     for _ in range(2):
         assert list(cache.load("id_sort", {}, task, "train", 0).inputs) == ["source", "id", "target"]

@@ -15,6 +15,7 @@ from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.page_machine import PageMachine
 from archlang.tasks.kit.pages import PageTask, page_class
 from archlang.tasks.kit.split import Ragged
+from archlang.tasks.kit.task import field_vocabulary
 from tests.tasks.every import Drawn
 
 LENGTHS = [3, 1, 6, 2]
@@ -63,6 +64,7 @@ EXPRESSIONS: dict[str, Callable[[list[int]], object]] = {
     "slice(x, length / 2, length - length / 2)": lambda w: w[len(w) // 2 :],
     "put(x, length - 1, 8)": lambda w: [*w[:-1], 8],
     "sort(x)": sorted,
+    "order(x)": lambda w: sorted(range(len(w)), key=lambda place: w[place]),
     "x |> sort |> reverse": lambda w: sorted(w)[::-1],
     "sum(x)": sum,
     "size(append(x, x))": lambda w: 2 * len(w),
@@ -160,6 +162,15 @@ def test_shuffled_symbols_are_the_same_and_in_any_order() -> None:
     assert counts.min() > 60
 
 
+def test_normal_numbers_have_units_of_a_power_of_two() -> None:
+    machine = PageMachine(page("return 0")._binding, RandomStream("normal"), np.full(500, 4))
+    drawn = machine.call("normal", [np.array(4)], machine.item, "")  # type: ignore[arg-type] # a place
+    expected = RandomStream("normal").normal(2_000).astype(np.float32)
+    assert ((drawn.values / 2**57).astype(np.float32) == expected).all()
+    assert abs(expected.mean()) < 0.1
+    assert abs(expected.std() - 1) < 0.1
+
+
 MISTAKES = {
     "v = x[3]": "`x[3]` in line 4 of the page of `mine`: place 3 of a word of 3 symbols",
     "v = table[x + 2]": "place 5 of a word of 4 symbols",
@@ -212,6 +223,30 @@ def test_a_wrong_answer_is_refused(body: str, result: str, message: str) -> None
         page(body, result=result).items(RandomStream("wrong"), np.array([1, 1]))
 
 
+def test_further_fields_stand_at_the_positions_of_the_first() -> None:
+    text = (
+        "task mine[k = 2](x: tokens[n], place: tokens[n, 50], weight: seq[n, k]) -> logits[n, classes]\n"
+        "    with length_ranges gives vocab = 3, classes = 3 {\n    x = draw(3, length)\n"
+        "    place = 40 + indices(x)\n    weight = power(2, 56) * (fill(0, 2 * length) + 3)\n    return x\n}"
+    )
+    made = page_class("mine", text)
+    assert made is not None
+    task = made.unchecked()
+    items = task.items(RandomStream("fields"), np.array([2, 3]))
+    assert list(items.inputs) == ["x", "place", "weight"]
+    assert items.inputs["place"][1].tolist() == [40, 41, 42]
+    assert items.inputs["weight"][0].tolist() == [[1.5, 1.5], [1.5, 1.5]]
+    assert len(field_vocabulary(task, "place")) == 50
+    short = page_class("mine", text.replace("fill(0, 2 *", "fill(0, 3 *"))
+    assert short is not None
+    with pytest.raises(TaskError, match="one word has 2 symbols, and another 3"):
+        short.unchecked().items(RandomStream("fields"), np.array([1, 1]))
+    beyond = page_class("mine", text.replace("40 +", "48 +"))
+    assert beyond is not None
+    with pytest.raises(TaskError, match="`place` of the page of `mine` has the number 50, and there are 50 of them"):
+        beyond.unchecked().items(RandomStream("fields"), np.array([3, 3]))
+
+
 def test_a_model_reads_at_least_one_symbol() -> None:
     text = (
         "task mine(source: tokens[n], target: tokens[m]) -> logits[m, vocab] with listed_lengths\n"
@@ -231,7 +266,7 @@ FORMS = {
         "(n % 7 > 1 and n != 0)", "(n > 2 or n < 0)", "(n * power(9, 25))",
     ),
     "w": (
-        "reverse(w)", "n..n + 2", "sort(w)", "append(w, n)",
+        "reverse(w)", "n..n + 2", "sort(w)", "order(w)", "append(w, n)",
         "fill(n, n % 5)", "slice(w, 0, 1)", "x[w % size(x)]", "put(w, 0, n)",
         "digits(n * n, 3, 4)", "indices(w)", "table[w % 3]",
     ),

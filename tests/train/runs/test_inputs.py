@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from archlang.tasks.ctl import Ctl
-from archlang.tasks.id_sort import IdSort
 from archlang.tasks.kit.task import Task
 from archlang.train.runs.inputs import FieldFormat
 from tests.tasks.every import NAMES, build, page
@@ -97,7 +96,7 @@ def test_the_marks_that_a_task_declares_are_added_once() -> None:
 
 
 def test_the_marks_of_a_field_of_numbers_are_zeros() -> None:
-    ids = field(IdSort(train_size=5, valid_size=5, test_size=5), "id")
+    ids = field(page("id_sort")(train_size=5, valid_size=5, test_size=5), "id")
     row = [1] * 8
     assert ids.encode([row]).tolist() == [[0] * 8, row, [0] * 8]
 
