@@ -130,7 +130,8 @@ from archlang.tasks.kit.pages import page_class
 from archlang.tasks.listops import ListOps
 from archlang.tasks.mqar import Mqar
 small = FlipFlop(length=32, train_size=100, iid_size=5, valid_size=5, test_size=5)
-tasks = Ctl(), ListOps(train_size=99), small, page_class("id_sort")(train_size=200), Mqar(train_size=50), Dyck(train_size=50)
+id_sort = page_class("id_sort")(train_size=200)
+tasks = Ctl(), ListOps(train_size=99), small, id_sort, Mqar(train_size=50), Dyck(train_size=50)
 answer = [digest(task.generate("train", 7)) for task in tasks]
 """
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from archlang.tasks.kit.drawing import DISJOINT_SHARES, Drawing, RandomStream, fingerprints
-from archlang.tasks.kit.split import Integers, Ragged, Split, append, join_splits, offsets_of, shift
-from archlang.tasks.kit.task import PairTask, ShippedTask, Unit
+from archlang.tasks.kit.split import Integers, Ragged, Split, append, join_splits, shift
+from archlang.tasks.kit.task import ShippedTask
 from archlang.types.statics import Interval
 
 # The width of the groups of lengths that results of `LengthRanges` are broken down by.
