@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _FORMATS = ("terminal", "markdown", "latex", "json")
 _BY_SUFFIX = {".md": "markdown", ".tex": "latex", ".json": "json"}
 _PICTURES = (".svg", ".png", ".pdf")
+_RECORDS = ".jsonl"
 _PRINTED_TRIALS = 10
 
 
@@ -57,7 +58,9 @@ def table(
     out: Annotated[Path | None, output("The folder of the runs; finished runs are not repeated.")] = None,
     also: Annotated[
         Path | None,
-        typer.Option(help="A folder of other finished runs, which are not repeated.", exists=True, file_okay=False),
+        typer.Option(
+            help="Other finished runs, which are not repeated: a folder, or a `.jsonl` of `--write`.", exists=True
+        ),
     ] = None,
     engine: arguments.Engine = "local",
     options: arguments.EngineOptions = None,
@@ -97,7 +100,8 @@ def table(
     write: Annotated[
         Path | None,
         typer.Option(
-            help="Write the table to a `.md`, `.tex` or `.json`, or its picture to a `.svg`, `.png` or `.pdf`."
+            help="Write the table to a `.md`, `.tex` or `.json`, its picture to a `.svg`, `.png` or `.pdf`, or the "
+            "results of its runs to a `.jsonl`."
         ),
     ] = None,
     device: arguments.Device = "auto",
@@ -125,7 +129,7 @@ def table(
         console.fail(f"`archlang table` takes one file, and `{name}` is a second one", remedy, code=2)
     if together and (devices > 1 or "nodes" in parse_sets(options)):
         console.fail("`--together` and several devices or nodes exclude each other", "use one of them", code=2)
-    console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES), "a table or a picture")
+    console.require_suffix(write, (*_BY_SUFFIX, *_PICTURES, _RECORDS), "a table or a picture")
     if listed:
         unheeded = {
             "--only": only, "--dry-run": dry_run, "--no-run": no_run, "--compare": compare, "--write": write,
@@ -286,6 +290,10 @@ def _show_results(
         from archlang.reports.table_picture import write_table_picture
 
         write_table_picture(results, file)
+    elif file is not None and file.suffix == _RECORDS:
+        from archlang.train.record.schemas import json_line
+
+        write_file(file, "".join(map(json_line, runs.recorded())))
     elif file is not None:
         write_file(file, TEXT_FORMATS[_BY_SUFFIX[file.suffix]](results))
 

@@ -109,7 +109,7 @@ def field(
     """
     from archlang.resolve.library import recipe_files
 
-    file, results = recipe_files()["field/table"], recipe_files()["field/table"].parents[1] / "results/field/runs"
+    file, results = recipe_files()["field/table"], recipe_files()["field/table"].parents[1] / "results/field.jsonl"
     words, options = list(context.args), {word.partition("=")[0] for word in context.args}
     if add is not None:
         file, title = _with_row(file, add, block, whole)
@@ -118,7 +118,7 @@ def field(
         words.append("--no-run")
     if options.isdisjoint(("--out", "-o")):
         words += ["--out", str(Path("runs", "field"))]
-    if results.is_dir():
+    if results.is_file():
         words += ["--also", str(results)]
     assert context.parent is not None
     assert isinstance(context.parent.command, TyperGroup)

@@ -417,5 +417,16 @@ def test_some_rows_run_and_all_are_shown_with_the_runs_of_another_folder(archlan
     assert len(list((folder / "first").glob("tiny-*"))) == len(list((folder / "second").glob("tiny-*"))) == 1
     assert "not run" not in result.out
     assert re.search(r"Tinier, by half is [12] of 2 in Longer, [12] of 2 in Five\.", result.out)
+    assert table(archlang, *options, "--no-run", "--out", "second", "--also", "first", "--write", "all.jsonl").code == 0
+    alone = table(archlang, *options, "--out", "third", "--also", "all.jsonl")
+    assert "2 of 2 runs are done" in alone.err
+    assert set(alone.out.splitlines()) < set(result.out.splitlines())  # which also have the place of the row
     unknown = table(archlang, "--run", "Tniy")
     assert (unknown.code, "did you mean “Tiny”?" in unknown.err) == (2, True)
+
+
+def test_records_that_are_damaged_are_named_with_their_line(archlang: Command, folder: Path) -> None:
+    (folder / "all.jsonl").write_text('{"run": "tiny"}\n')
+    result = table(archlang, "--no-run", "--also", "all.jsonl")
+    assert result.code == 1
+    assert "all.jsonl is damaged: line 1: " in result.err

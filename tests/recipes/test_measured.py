@@ -63,7 +63,8 @@ def test_the_page_of_the_quick_recipes_has_the_recorded_numbers(title: str) -> N
 PAPERS, QUICK, LANGUAGE, FIELD = (
     (RESULTS / f"{page}.md").read_text(encoding="utf-8") for page in ("papers", "quick", "language", "field")
 )
-TABLE = r"^```sh\n(archlang table [^\n]* --no-run --out recipes/results/\w+/runs)\n```\n\n(\|.*?)\n\n"
+RECORDS = r"--(?:out|also) recipes/results/\w+(?:/runs|\.jsonl)"
+TABLE = rf"^```sh\n(archlang table [^\n]* --no-run {RECORDS})\n```\n\n(\|.*?)\n\n"
 COMMANDS = re.findall(TABLE, PAPERS + QUICK + LANGUAGE + FIELD, re.MULTILINE | re.DOTALL)
 
 

@@ -271,6 +271,12 @@ def read_timings(folder: Path) -> tuple[Timing, ...]:
     return tuple(_parsed(folder, schemas.TIMINGS, _TIMINGS.validate_json))
 
 
+def read_recorded_runs(file: Path) -> dict[str, schemas.RecordedRun]:
+    """Returns the runs of the records of a table, by the names of their folders."""
+    runs = _parsed(file.parent, file.name, schemas.RecordedRun.model_validate_json)
+    return {run.run: run for run in runs}
+
+
 def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
     text = read_text(folder, name) if has(folder, name) else ""
     # A running or killed process may have written half of the last line.

@@ -444,6 +444,19 @@ class Results(FileModel):
         return None if result is None else result.value(metric, groups)
 
 
+class RecordedRun(FileModel):
+    """A line of the records of a table: a finished run, without its weights and its curve."""
+
+    run: str
+    """the name of its folder, which is that of its settings"""
+    curve: str
+    """the SHA-256 digest of `metrics.jsonl`; empty if there was none"""
+    versions: VersionsRecord
+    costs: dict[str, Amount]
+    """what its timings say"""
+    results: Results
+
+
 # checkpoints
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from archlang.disk.limits import LARGEST_INTEGER
 from archlang.graph.card import COSTS, DEFAULT_LENGTH, cost_at
@@ -13,8 +17,16 @@ from archlang.plan.measures import RUN
 from archlang.plan.plan import Plan, TableCell, TableColumn, TablePlan
 from archlang.tasks.kit.metrics import rank
 from archlang.train.record.mistakes import RunError
-from archlang.train.record.reading import has, is_in_use, read_record, read_results, read_timings
-from archlang.train.record.schemas import RESULTS, VERSIONS, Results, VersionsRecord
+from archlang.train.record.reading import (
+    has,
+    is_in_use,
+    read_record,
+    read_recorded_runs,
+    read_results,
+    read_text,
+    read_timings,
+)
+from archlang.train.record.schemas import METRICS, RESULTS, VERSIONS, RecordedRun, Results, VersionsRecord
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.evaluation import measure
 from archlang.train.runs.points import Point, folder_name, require_no_file
@@ -48,31 +60,33 @@ class TimeSpent:
         )
 
 
-def time_spent(folders: Iterable[Path]) -> TimeSpent:
-    """Returns the time that the finished ones of these runs have taken, without those whose times are missing or cannot
-    be read."""
-    runs, core_seconds, gpu_seconds = 0, 0.0, 0.0
-    for folder in folders:
-        try:
-            if not has(folder, RESULTS):
-                continue
-            began = read_record(folder, VERSIONS, VersionsRecord)
-            timings = read_timings(folder)
-        except RunError:
-            continue
-        if not timings:
-            continue
-        costs = run_costs(timings)
-        seconds = costs.get("seconds_of_steps", 0.0) + costs.get("seconds_of_evaluation", 0.0)
-        if not 0 <= seconds <= LARGEST_INTEGER:
+def time_spent(runs: Iterable[RecordedRun]) -> TimeSpent:
+    """Returns the time that these runs have taken, without those whose times are missing."""
+    counted, core_seconds, gpu_seconds = 0, 0.0, 0.0
+    for run in runs:
+        seconds = run.costs.get("seconds_of_steps", 0.0) + run.costs.get("seconds_of_evaluation", 0.0)
+        if not run.costs or not 0 <= seconds <= LARGEST_INTEGER:
             continue  # The speeds of a damaged file may be next to nothing.
-        processes = (began, *began.resumed)
+        processes = (run.versions, *run.versions.resumed)
         if all(process.device == "cpu" for process in processes):
             core_seconds += seconds * max(process.threads for process in processes)
         else:
             gpu_seconds += seconds
-        runs += 1
-    return TimeSpent(runs, core_seconds / 3600, gpu_seconds / 3600)
+        counted += 1
+    return TimeSpent(counted, core_seconds / 3600, gpu_seconds / 3600)
+
+
+def recorded(folder: Path) -> RecordedRun | None:
+    """Returns the record of a run; None if it is not done, or cannot be read."""
+    try:
+        if (results := read_results(folder)) is None:
+            return None
+        curve = sha256(read_text(folder, METRICS).encode()).hexdigest() if has(folder, METRICS) else ""
+        versions = read_record(folder, VERSIONS, VersionsRecord)
+        costs = run_costs(read_timings(folder))
+        return RecordedRun(run=folder.name, curve=curve, versions=versions, costs=costs, results=results)
+    except (RunError, ValidationError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -98,10 +112,11 @@ class CellResult:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The results of a run, and the folder that has the times of its steps."""
+    """The results of a run, and the folder that has the times of its steps, or the costs in its record."""
 
     results: Results
     folder: Path
+    costs: Mapping[str, float] | None = None
 
     @staticmethod
     def read(folder: Path) -> FinishedRun | RunError | bool:
@@ -117,7 +132,7 @@ class FinishedRun:
         split, _, metric = column.metric.partition(".")
         if split != RUN:
             return measure(self.results, column.metric, column.index, column.groups)
-        costs = run_costs(read_timings(self.folder))
+        costs = run_costs(read_timings(self.folder)) if self.costs is None else self.costs
         memory = costs.get("memory")
         return costs.get("seconds_of_steps") if metric == "seconds" else memory and memory / 2**20, False  # MiB
 
@@ -125,7 +140,7 @@ class FinishedRun:
 @dataclass(frozen=True)
 class TableRuns:
     """The runs of a table in one folder. Each has a folder of its own, named after its settings. `also` is a folder
-    with other finished runs."""
+    with other finished runs, or a file with their records."""
 
     plan: TablePlan
     folder: Path
@@ -139,11 +154,29 @@ class TableRuns:
     def __post_init__(self) -> None:
         require_no_file(self.folder)
 
+    @cached_property
+    def records(self) -> Mapping[str, RecordedRun]:
+        """The runs of a file with records, by the names of their folders."""
+        return read_recorded_runs(self.also) if self.also is not None and self.also.is_file() else {}
+
     def run_folder(self, plan: Plan) -> Path:
         earlier = self.folder / folder_name(plan, self.precision, absolute=True)
         folder = earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
         other = None if self.also is None or has(folder, RESULTS) else self.also / folder.name
         return folder if other is None or not has(other, RESULTS) else other
+
+    def finished(self, plan: Plan) -> FinishedRun | RunError | bool:
+        """Returns the results of a run; if it is not done, whether it is running; or why they cannot be read."""
+        folder = self.run_folder(plan)
+        if (record := self.records.get(folder.name)) is not None and not has(folder, RESULTS):
+            return FinishedRun(record.results, folder, record.costs)
+        return FinishedRun.read(folder)
+
+    def recorded(self) -> tuple[RecordedRun, ...]:
+        """Returns the records of the runs that are done and can be read."""
+        folders = dict.fromkeys(map(self.run_folder, self.plan.plans))
+        runs = (recorded(folder) or self.records.get(folder.name) for folder in folders)
+        return tuple(run for run in runs if run is not None)
 
     def points(self, deadline: float | None = None, save: Interval = SAVED_EVERY) -> tuple[Point, ...]:
         """Returns the runs that are not done: first those of the first seed, then those of the second, and so on.
@@ -161,13 +194,13 @@ class TableRuns:
                 devices=self.devices, eager=self.eager,
             )
             for plan in self.plan.plans
-            if not has(folder := self.run_folder(plan), RESULTS)
+            if not has(folder := self.run_folder(plan), RESULTS) and folder.name not in self.records
         )  # fmt: skip
         return tuple(points)
 
     def cell_results(self) -> tuple[CellResult, ...]:
         """Returns every cell, row by row, with the values of the runs that are done and can be read."""
-        results = {id(plan): FinishedRun.read(self.run_folder(plan)) for plan in self.plan.plans}
+        results = {id(plan): self.finished(plan) for plan in self.plan.plans}
         return tuple(
             _average(cell, [_result(averaged, results) for averaged in cell.averaged])
             if cell.averaged
@@ -177,7 +210,7 @@ class TableRuns:
 
     def time_spent(self) -> TimeSpent:
         """Returns the time that the runs which are done have taken."""
-        return time_spent(dict.fromkeys(map(self.run_folder, self.plan.plans)))
+        return time_spent(self.recorded())
 
 
 def _result(cell: TableCell, results: Mapping[int, FinishedRun | RunError | bool]) -> CellResult:

@@ -15,7 +15,7 @@ from archlang.train.record.reading import Timing
 from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
-from archlang.train.runs.table import FinishedRun, TableRuns, TimeSpent, time_spent
+from archlang.train.runs.table import FinishedRun, TableRuns, TimeSpent, recorded, time_spent
 from archlang.types.statics import Symbol
 
 RESULTS = Results(
@@ -237,8 +237,12 @@ def run_folder(folder: Path, done: bool = True, **software: object) -> Path:
     (folder / "versions.json").write_text(json.dumps({**_SOFTWARE, **software}))
     (folder / "timings.jsonl").write_text("".join(json.dumps(line) + "\n" for line in _TIMINGS))
     if done:
-        (folder / "results.json").write_text("{}")
+        (folder / "results.json").write_text(RESULTS.model_dump_json(by_alias=True))
     return folder
+
+
+def time_of(*folders: Path) -> TimeSpent:
+    return time_spent(filter(None, map(recorded, folders)))
 
 
 def test_a_run_has_the_seconds_of_its_training_steps_and_its_largest_memory() -> None:
@@ -278,12 +282,12 @@ def test_the_time_of_finished_runs_counts_steps_and_validation_by_the_threads_of
         run_folder(tmp_path / "not done", done=False),
         tmp_path / "not begun",
     ]
-    assert time_spent(folders) == TimeSpent(3, (6 * 2 + 6 * 4) / 3600, 6 / 3600)
+    assert time_of(*folders) == TimeSpent(3, (6 * 2 + 6 * 4) / 3600, 6 / 3600)
 
 
 @pytest.mark.parametrize("threads", [-1, 10**400])
 def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Path, threads: int) -> None:
-    assert time_spent([run_folder(tmp_path / "run", threads=threads)]) == TimeSpent()
+    assert time_of(run_folder(tmp_path / "run", threads=threads)) == TimeSpent()
 
 
 @pytest.mark.parametrize(
@@ -298,7 +302,7 @@ def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Pat
 def test_a_run_whose_times_are_damaged_or_missing_is_not_counted(tmp_path: Path, lines: str) -> None:
     folder = run_folder(tmp_path / "run")
     (folder / "timings.jsonl").write_text(lines)
-    assert time_spent([folder]) == TimeSpent()
+    assert time_of(folder) == TimeSpent()
 
 
 def test_the_sentence_names_the_unit_and_rounds_up() -> None:
