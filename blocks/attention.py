@@ -19,7 +19,7 @@ from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
 from archlang.backend.runtime.row_blocks import AxisSlice, RowRange
 from archlang.backend.runtime.stacking import in_one_batch, is_large_on_cpu, is_plain
-from archlang.blocks.positions import alibi_slopes, counted, sinusoid
+from archlang.blocks.positions import alibi_slopes, counted, filled, sinusoid
 
 # The number of weights that are computed at a time. The allocator returns the memory of large tensors to the system; to
 # get it again in each step takes as long as the products.
@@ -344,8 +344,7 @@ class Attention(KeyedAttention):
     def _bias(self, query: Float[Tensor, "b h n c"], m: int, start: int, slopes: list[float]) -> Float[Tensor, "h n m"]:
         """Returns what alibi adds to the logits of queries whose first has the position `start`."""
         distance = counted(query.shape[2], query, start)[:, None] - counted(m, query)
-        slope = torch.tensor(slopes, dtype=distance.dtype, device=query.device)
-        return (-slope[:, None, None] * distance.abs()).to(query.dtype)
+        return (-filled(slopes, query, distance.dtype)[:, None, None] * distance.abs()).to(query.dtype)
 
     def forward(
         self,

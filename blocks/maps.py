@@ -27,7 +27,7 @@ from archlang.blocks.attention import (
     split_heads,
     visible,
 )
-from archlang.blocks.positions import alibi_slopes
+from archlang.blocks.positions import alibi_slopes, filled
 
 # For fewer places, to check whether they are integers takes as long as to interpolate.
 _MANY_PLACES = 1 << 14
@@ -507,8 +507,7 @@ class AlibiBias(Weightless):
     def forward(
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
-        slopes = torch.tensor(alibi_slopes(self.heads), dtype=q.dtype, device=q.device)
-        bias = -slopes[:, None, None] * backward_distances(q, k, first_row).abs()
+        bias = -filled(alibi_slopes(self.heads), q, q.dtype)[:, None, None] * backward_distances(q, k, first_row).abs()
         return heads_last(bias.expand(q.shape[0], -1, -1, -1))
 
     def at_pair(self, pair: Pair, *_: Tensor, **masks: Mask) -> Tensor:

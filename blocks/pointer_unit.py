@@ -13,6 +13,7 @@ from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.masked_softmax import masked_softmax
 from archlang.backend.runtime.block import Mask, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
+from archlang.blocks.positions import filled
 
 
 class Addresses(Weightless):
@@ -214,9 +215,8 @@ class PointerUnit(nn.Module):
         compared = torch.stack(keys) if keys else F.pad(a, (0, 1), value=1.0)
         products = torch.baddbmm(state_bias, h, of_state)
 
-        restarts = torch.tensor([self._start(index) == "last" for index in range(len(units))], device=a.device)[
-            :, None, None
-        ]
+        is_last = [self._start(index) == "last" for index in range(len(units))]
+        restarts = filled(is_last, a, torch.bool)[:, None, None]
 
         def step(carried: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             """Returns the next p, h and products, and w and h."""

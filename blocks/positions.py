@@ -1,11 +1,12 @@
 """Position encodings."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import ceil, floor, log, pi
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
@@ -34,6 +35,12 @@ def alibi_slopes(heads: int) -> list[float]:
     first = [2 ** (-8 * (head + 1) / power) for head in range(power)]
     between = [2 ** (-8 * (head + 1) / (2 * power)) for head in range(0, 2 * power, 2)]
     return first + between[: heads - power]
+
+
+def filled(numbers: Sequence[float | bool], like: Tensor, dtype: torch.dtype) -> Shaped[Tensor, " k"]:
+    """Returns numbers on the device of another tensor. They are filled in there: a CUDA graph holds no copy from the
+    host."""
+    return torch.stack([torch.full((), number, dtype=dtype, device=like.device) for number in numbers])
 
 
 class _Placed(nn.Module):

@@ -235,11 +235,11 @@ class CudaGraphStep(EagerStep):
 
         def step(cut: Cut) -> tuple[LossAndNorm, Tensor | None]:
             run.optimizer.zero_grad(set_to_none=True)
-            pieces = self._pieces = Pieces(run.weights, cut, is_captured=True)
+            pieces = Pieces(run.weights, cut, is_captured=True)
             launches.append(pieces.launch)
             # The host checks chunks of halting loops; what a later one would assume has no answer yet.
             with nullcontext() if self._is_chunked else answering(answers.assume):
-                loss = self._backward_in_pieces(run.data.gather(graph_items, widths))
+                loss = self._backward_in(pieces, run.data.gather(graph_items, widths))
             is_right = answers.are_right()
             if is_right is not None:
                 launches.append(cut())
@@ -264,21 +264,21 @@ class CudaGraphStep(EagerStep):
     ) -> Tensor:
         if self._graphs.is_closed or not self.run.data.is_resident:
             return super()._backward(batch, loss_share, sample_share)
-        self._pieces = Pieces(self.run.weights)
-        return self._backward_in_pieces(batch, loss_share, sample_share)
+        return self._backward_in(Pieces(self.run.weights), batch, loss_share, sample_share)
 
-    def _backward_in_pieces(self, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
-        with self._pieces.running(self.run.module):
+    def _backward_in(self, pieces: Pieces, batch: Batch, loss_share: float = 1.0, sample_share: float = 1.0) -> Tensor:
+        with pieces.running(self.run.module):
             loss = super()._backward(batch, loss_share, sample_share, retain_graph=self._is_chunked)
-        self._pieces.backward()
+        pieces.backward()
         return loss
 
     def _shrink(self, count: int) -> str | None:
         change = super()._shrink(count)
         if change is not None:
-            # Before the step is computed again.
+            # Before the step is computed again. The graphs of evaluations hold the same memory pool.
             self._graphs.close()
             self._gradients.clear()
+            self.run.compute = compute_eagerly
         return change
 
 

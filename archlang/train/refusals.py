@@ -5,7 +5,7 @@ import re
 from importlib.metadata import version
 
 from archlang.graph.graph import Graph, step_loops
-from archlang.graph.operations import Halting
+from archlang.graph.operations import Experts, Halting
 from archlang.graph.prune import normalize
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.trust import is_users_own
@@ -75,8 +75,10 @@ def why_evaluated_eagerly(graph: Graph, loss: StaticValue | None, device: str, *
         f"`{kind}` has no CUDA graphs": kind != "cuda",
         "as `--eager` says": eager,
         f"a CUDA graph freezes what Python decides, and `{own[0] if own else ''}` is your own": bool(own),
+        "the host reads which positions choose each of the experts":
+            any(isinstance(node.operation, Experts) for node in graph.region.walk()),
         "a CUDA graph freezes what Python decides, and the loss is your own": "." in str(loss),
-    }
+    }  # fmt: skip
     return next((reason for reason, is_there in reasons.items() if is_there), "")
 
 

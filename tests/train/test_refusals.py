@@ -134,6 +134,13 @@ def test_steps_on_a_gpu_are_eager_for_a_reason(
     assert describe_steps("cuda", why) == f"one operation at a time: {why}"
 
 
+def test_experts_make_steps_eager(tmp_path: Path) -> None:
+    experts = "y = experts v in h by top_k[1](sigmoid(linear[2](h))) { emit linear[4](v) }\n    z = h + y"
+    assert why_eager(changed(tmp_path, body=experts), "cuda") == (
+        "the host reads which positions choose each of the experts"
+    )
+
+
 def test_python_of_the_users_own_in_a_model_makes_steps_eager(tmp_path: Path) -> None:
     plan = changed(tmp_path)
     own = {path: replace(instance, python="mine:Linear") for path, instance in plan.graph.instances.items()}

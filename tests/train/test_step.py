@@ -18,8 +18,21 @@ from tests.train.runs.test_training import losses
 
 # Operations whose value or shape the host waits for.
 SYNCHRONIZING = (
-    "_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "repeat_interleave.Tensor",
+    "_local_scalar_dense", "nonzero", "masked_select", "unique", "_unique", "equal", "is_nonzero",
+    "repeat_interleave.Tensor", "_linalg_check_errors", "_linalg_eigh", "linalg_eig", "bincount", "histc",
+    "_pack_padded_sequence",
 )  # fmt: skip
+INDEXING = ("index.", "index_put", "_index_put", "_unsafe_index")
+
+
+def synchronizes(function: Any, arguments: Any) -> bool:  # Any: as torch hands them over
+    """Whether the host waits for an operation on a GPU. It counts the marks of an index."""
+    name = str(function).removeprefix("aten.")
+    if name.startswith(INDEXING):
+        return any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in arguments[1])
+    return name.startswith(SYNCHRONIZING)
+
+
 # Items have different numbers of scored positions.
 RECIPE = """
 recipe small {
@@ -65,9 +78,8 @@ class Synchronizations(TorchDispatchMode):  # type: ignore[no-untyped-call] # to
         self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
-        name = str(func).removeprefix("aten.")
-        if name.startswith(SYNCHRONIZING):
-            self.names.append(name)
+        if synchronizes(func, args):
+            self.names.append(str(func).removeprefix("aten."))
         return func(*args, **(kwargs or {}))
 
 

@@ -555,7 +555,7 @@ def _halting(
             if index != halted:
                 accepted = broadcast_mask(halting.accepted, results[index].dim(), has_positions=True)
                 states[index] = torch.where(accepted, results[index], states[index])
-        if step + 1 < runtime.limit and not halting.live.any():
+        if not runtime.all_steps and step + 1 < runtime.limit and not halting.live.any():
             break
     states[halted] = halting.mixture
     return [Value(Dependence.NEW, state[:, cache.seen :]) for state in states]

@@ -4,7 +4,7 @@ few keys.
 The fast form equals `plain_weights`, which computes its second derivatives."""
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from archlang.backend.kernels.elementwise import exp
+from archlang.backend.runtime.call_cache import cached_in_call
 from archlang.backend.runtime.stacking import in_one_batch, needs_plain_form, plain_gradients
 
 # The number of keys up to which the fast form is faster; its work grows with the third power of the number.
@@ -102,7 +103,9 @@ class _OfFewKeys(torch.autograd.Function):
     ) -> Float[Tensor, "b h n m"]:
         b, h, n, _ = query.shape
         m = key.shape[2]
-        places = _places(n, m, offset, causal, query.dtype, query.device)
+        of = n, m, offset, causal, query.dtype, query.device
+        # Not in a cache of the process: a CUDA graph would read what the cache has dropped.
+        places = cached_in_call((_places, *of), lambda: _places(*of))
         q, k = query.flatten(0, 1), key.flatten(0, 1)
         left, right = (side.flatten(0, 1) for side in sides.transpose(1, 2)[..., None].chunk(2, dim=1))
         logits = torch.where(places.ahead, right, left).baddbmm_(q, k.transpose(1, 2))
@@ -159,7 +162,6 @@ class _Places:
     """a matrix for each query: 1 at (k, 1) if the key k is to the right, else 1 at (k, 0)"""
 
 
-@lru_cache(maxsize=64)
 def _places(n: int, m: int, offset: int, causal: bool, dtype: torch.dtype, device: torch.device) -> _Places:
     place = torch.arange(offset, offset + n, device=device)[:, None]
     key = torch.arange(m, device=device)

@@ -1,6 +1,7 @@
 """From a plan to a trained and evaluated run in its folder; or from plans that differ in their seeds alone to runs that
 are trained together, each in its own folder."""
 
+import gc
 import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -209,6 +210,9 @@ def require_memory(
     on_host = max(memory.total, whole) if device.type == "cpu" else whole
     needs = [("cpu", on_host * devices, available_memory())]
     if device.type == "cuda":
+        # A run before this one in the same process, whose parts hold each other, would keep its graphs.
+        gc.collect()
+        torch.cuda.empty_cache()
         needs.append((str(device), memory.total, torch.cuda.mem_get_info(device)[0]))
     for name, needed, available in needs:
         if available is not None and needed > available:

@@ -1,9 +1,11 @@
 """A run is reproducible, resumes exactly, stores its evaluation, and is refused if the memory cannot hold it."""
 
+import gc
 import json
 import os
 import shutil
 import signal
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -512,6 +514,29 @@ def test_weights_gradients_and_moments_must_fit(
     monkeypatch.setattr(training, "available_memory", lambda: 4 * copies * weights - 1)
     with pytest.raises(RunMachineError, match="0.0 GB of free memory"):
         require_memory(plan, torch.device("cpu"))
+
+
+def test_the_graphs_of_an_earlier_run_take_no_memory_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wide.arch").write_text(WEIGHTS % "adamw[steps = 1]")
+    step = type("Step", (), {})()
+    step.run = step  # a trainer and its step hold each other
+    earlier, order = weakref.ref(step), list[str]()
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: order.append(f"emptied after {earlier()}"))
+
+    def asked(_: torch.device) -> tuple[int, int]:
+        order.append("asked")
+        return 1 << 40, 1 << 40
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", asked)
+    gc.disable()
+    del step
+    try:
+        require_memory(plan_recipe(tmp_path / "wide.arch"), torch.device("cuda", 0))
+    finally:
+        gc.enable()
+    assert order == ["emptied after None", "asked"]
 
 
 def test_a_machine_that_does_not_say_its_memory_refuses_nothing(
