@@ -69,7 +69,7 @@ class Assumptions:
 
 
 @dataclass(frozen=True, eq=False)
-class _Graph(Generic[Result]):
+class Graph(Generic[Result]):
     """A captured pass: the items that it reads, its launches, whether what it assumes is right after them, None if it
     assumes nothing, its last launch, which moves the weights, and its result."""
 
@@ -80,7 +80,7 @@ class _Graph(Generic[Result]):
     result: Result
 
 
-class _GraphsByShape(Generic[Result]):
+class GraphsByShape(Generic[Result]):
     """The graphs of passes that differ in the shape of their batch. `passes` names them."""
 
     def __init__(self, passes: str) -> None:
@@ -88,10 +88,10 @@ class _GraphsByShape(Generic[Result]):
         self._counts: Counter[Shape] = Counter()
         self._misses: Counter[Shape] = Counter()
         self._answers: dict[Shape, Sequence[bool]] = {}
-        self.captured: dict[Shape, _Graph[Result]] = {}
+        self.captured: dict[Shape, Graph[Result]] = {}
         self.is_closed = False
 
-    def launch(self, shape: Shape, items: Tensor, record: Callable[[Assumptions], _Graph[Result]]) -> Result | None:
+    def launch(self, shape: Shape, items: Tensor, record: Callable[[Assumptions], Graph[Result]]) -> Result | None:
         """Counts a pass of this shape. Returns its result, or None if it has to run eagerly: it is rare, or its graph
         has assumed what is wrong for its items."""
         graph = self._captured(shape, record)
@@ -109,7 +109,7 @@ class _GraphsByShape(Generic[Result]):
         graph.last()
         return graph.result
 
-    def _captured(self, shape: Shape, record: Callable[[Assumptions], _Graph[Result]]) -> _Graph[Result] | None:
+    def _captured(self, shape: Shape, record: Callable[[Assumptions], Graph[Result]]) -> Graph[Result] | None:
         """Returns the graph of a shape: it is captured if the shape is frequent and the memory suffices. If that fails
         for another reason, nothing is captured any more."""
         self._counts[shape] += 1
@@ -199,7 +199,7 @@ class CudaGraphStep(EagerStep):
         if moves:
             make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._capture, self._moves = capture, moves
-        self._graphs = _GraphsByShape[_StepResult]("steps")
+        self._graphs = GraphsByShape[_StepResult]("steps")
         self._drawn = drawn_loops(run.module)
         self._is_chunked = bool(chunked_loops(run.module))
         # Outside of the pool of the graphs, which overwrite each other's memory.
@@ -226,7 +226,7 @@ class CudaGraphStep(EagerStep):
             run.optimizer.step()
         return loss, norm
 
-    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> _Graph[_StepResult]:
+    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> Graph[_StepResult]:
         run = self.run
         graph_items = run.data.place(items).clone()
         if not self._moves:
@@ -248,7 +248,7 @@ class CudaGraphStep(EagerStep):
         ((loss, norm), is_right), last = self._capture(step)
         weights = [weight for weight in run.weights if weight.grad is not None]
         result = _StepResult(loss, norm, run.module.losses, run.module.mean_depth, weights)
-        return _Graph(graph_items, launches, is_right, last, result)
+        return Graph(graph_items, launches, is_right, last, result)
 
     def _end(self) -> Tensor | None:
         run = self.run
@@ -290,12 +290,12 @@ class CudaGraphEvaluation:
     def __init__(self, module: Architecture, capture: Capture) -> None:
         self._module, self._capture = module, capture
         self._is_chunked = bool(chunked_loops(module))
-        self._graphs = WeakKeyDictionary[DeviceSplit, _GraphsByShape[Tensors]]()
+        self._graphs = WeakKeyDictionary[DeviceSplit, GraphsByShape[Tensors]]()
         self._is_closed = False
 
     def __call__(self, data: DeviceSplit, items: np.ndarray, function: Callable[[Batch], Tensors]) -> Tensors:
         """As `compute_eagerly`. The tensors are overwritten by the next pass."""
-        graphs = self._graphs.setdefault(data, _GraphsByShape("evaluations"))
+        graphs = self._graphs.setdefault(data, GraphsByShape("evaluations"))
         if self._is_closed or not data.is_resident:
             return compute_eagerly(data, items, function)
         widths = data.widths(items)
@@ -315,7 +315,7 @@ class CudaGraphEvaluation:
         widths: Sequence[int],
         function: Callable[[Batch], Tensors],
         answers: Assumptions,
-    ) -> _Graph[Tensors]:
+    ) -> Graph[Tensors]:
         graph_items = data.place(items).clone()
 
         def compute(cut: Cut) -> tuple[Pieces, Tensors, Tensor | None]:
@@ -325,7 +325,7 @@ class CudaGraphEvaluation:
 
         (pieces, result, is_right), last = self._capture(compute)
         pieces.forget()
-        return _Graph(graph_items, (pieces.launch, last), is_right, nothing, result)
+        return Graph(graph_items, (pieces.launch, last), is_right, nothing, result)
 
 
 def make_capture(device: torch.device) -> Capture:

@@ -6,8 +6,9 @@ treats each number separately. The weights of a run's module are views of the st
 saved as if it were alone."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,15 +19,20 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
-from archlang.backend.runtime.loops import drawn_loops
-from archlang.backend.runtime.stacking import stacked_models
+from archlang.backend.runtime.loops import drawn_loops, halting_loops
+from archlang.backend.runtime.stacking import answering, stacked_models
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.tasks.kit.task import streamed_splits
+from archlang.train.cuda_graph import Assumptions, Capture, CudaGraphEvaluation, Graph, GraphsByShape, Shape
+from archlang.train.data import Batch
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
+from archlang.train.optimizers import make_capturable
 from archlang.train.record.mistakes import RunWarning
+from archlang.train.score import compute_eagerly
 from archlang.train.step import clip_gradients, compute_within_memory, halve_micro, set_rate
+from archlang.train.step_pieces import Cut, Launch
 from archlang.train.trainer import CannotStack, StepResult, Trainer
 
 # The items of each run on which the gradients of the stacked model are compared with those of each model alone.
@@ -44,10 +50,25 @@ _DRAWS_RANDOM_NUMBERS = (
 )
 
 
-class StackedStep:
-    """A step of runs that begin at the same step."""
+@dataclass(frozen=True, eq=False)
+class _StackedResult:
+    """The losses and norms of a captured step, and what it leaves on the modules."""
 
-    def __init__(self, runs: Sequence[Trainer], make_optimizer: Callable[..., Optimizer]) -> None:
+    losses: Float[Tensor, " runs"]
+    norms: Float[Tensor, " runs"] | None
+    depths: Sequence[Tensor | None]
+    auxiliary: Sequence[Mapping[str, Tensor]]
+
+
+class StackedStep:
+    """A step of runs that begin at the same step.
+
+    With `capture`, steps of frequent shapes are CUDA graphs, as those of `CudaGraphStep`; halting loops then compute
+    all their steps."""
+
+    def __init__(
+        self, runs: Sequence[Trainer], make_optimizer: Callable[..., Optimizer], capture: Capture | None = None
+    ) -> None:
         """Stacks the weights of the runs; before they begin or resume. `make_optimizer` makes the optimizer of a
         module, whose weights are `named`.
 
@@ -74,6 +95,12 @@ class StackedStep:
                 raise
             raise CannotStack("there is not enough memory for the weights of all seeds") from error
         self._optimizer = make_optimizer(nn.ParameterList(self._weights.values()), named=self._weights)
+        self._graphs = None if capture is None else GraphsByShape[_StackedResult]("steps")
+        if capture is not None:
+            self._capture = capture
+            make_capturable(self._optimizer, first.fabric.device, first.settings.moves_first_beta)
+            for run in runs:
+                run.compute = CudaGraphEvaluation(run.test_model, capture)
         # Whether training draws random numbers; None before the first step.
         self._draws: bool | None = None
         # The comparison is without dropout, and cuDNN has no gradients of recurrent layers outside of training.
@@ -124,11 +151,17 @@ class StackedStep:
             # The runs share a generator, whose state checkpoints do not have to hold.
             torch.manual_seed(hash((first.sampler.seed, number)) % 2**63)
         stacked_items = np.stack(items)
-        losses = compute_within_memory(
-            partial(self._compute_gradients, stacked_items), partial(halve_micro, self._runs, len(items[0])),
-            first.fabric.device,
-        )  # fmt: skip
-        norms = clip_gradients(list(self._weights.values()), first.settings, _clip_norm_of_each)
+        losses, norms = self._launch(stacked_items) or self._take_eagerly(stacked_items)
+        return StepResult(losses.unbind(), [None] * len(losses) if norms is None else norms.unbind(), rate)
+
+    def _take_eagerly(self, items: np.ndarray) -> tuple[Tensor, Tensor | None]:
+        first, shape = self._first, self._shape(items)
+        graphs = nullcontext() if self._graphs is None or shape is None else self._graphs.eagerly(shape)
+        with graphs, self._all_steps():
+            losses = compute_within_memory(
+                partial(self._compute_gradients, items), partial(self._shrink, items.shape[1]), first.fabric.device
+            )
+        norms = self._clip()
         try:
             self._optimizer.step()
         except (RuntimeError, MemoryError) as error:
@@ -136,7 +169,70 @@ class StackedStep:
                 raise
             reason = "there is not enough memory for the optimizer state of all seeds"
             raise CannotStack(reason, weights_are_intact=False) from error
-        return StepResult(losses.unbind(), [None] * len(losses) if norms is None else norms.unbind(), rate)
+        return losses, norms
+
+    def _clip(self) -> Float[Tensor, " runs"] | None:
+        return clip_gradients(list(self._weights.values()), self._first.settings, _clip_norm_of_each)
+
+    def _shrink(self, count: int) -> str | None:
+        if self._graphs is not None:
+            self._graphs.close()
+            for run in self._runs:
+                run.compute = compute_eagerly
+        return halve_micro(self._runs, count)
+
+    # As CUDA graphs
+
+    def _shape(self, items: np.ndarray) -> Shape | None:
+        """Returns what the graph of a batch depends on; None if it cannot be one."""
+        data, is_part = self._first.data, self._first.micro is not None
+        return None if is_part or not data.is_resident else (*items.shape, *data.widths(items.reshape(-1)))
+
+    @contextmanager
+    def _all_steps(self) -> Iterator[None]:
+        """Inside, halting loops compute all their steps if steps are graphs, as those do."""
+        loops = list(halting_loops(self._modules[0])) if self._graphs is not None else []
+        for loop in loops:
+            loop.all_steps = True
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.all_steps = False
+
+    def _launch(self, items: np.ndarray) -> tuple[Tensor, Tensor | None] | None:
+        """Takes a step as a graph. Returns the losses and norms; None if it has to run eagerly."""
+        shape = self._shape(items)
+        if self._graphs is None or shape is None or self._draws is None:
+            return None
+        result = self._graphs.launch(shape, self._first.data.place(items.reshape(-1)), partial(self._record, items))
+        if result is None:
+            return None
+        for module, depth, losses in zip(self._modules, result.depths, result.auxiliary, strict=True):
+            module.mean_depth = None if depth is None else depth.clone()
+            module.losses = {name: loss.clone() for name, loss in losses.items()}
+        return result.losses.clone(), None if result.norms is None else result.norms.clone()
+
+    def _record(self, items: np.ndarray, answers: Assumptions) -> Graph[_StackedResult]:
+        data, launches, batch = self._first.data, list[Launch](), items.reshape(-1)
+        graph_items, widths = data.place(batch).clone(), data.widths(batch)
+
+        def step(cut: Cut) -> tuple[_StackedResult, Tensor | None]:
+            self._optimizer.zero_grad(set_to_none=True)
+            with answering(answers.assume), self._all_steps():
+                losses = self._backward(data.gather(graph_items, widths), items.shape)
+            is_right = answers.are_right()
+            if is_right is not None:
+                launches.append(cut())
+            norms = self._clip()
+            self._optimizer.step()
+            depths, auxiliary = zip(*((module.mean_depth, module.losses) for module in self._modules), strict=True)
+            return _StackedResult(losses, norms, depths, auxiliary), is_right
+
+        (result, is_right), last = self._capture(step)
+        return Graph(graph_items, launches, is_right, last, result)
+
+    # One operation at a time
 
     def _compute_gradients(self, items: np.ndarray) -> Float[Tensor, " runs"]:
         """Computes the gradients of all runs, each for its row of items. Returns their losses."""
@@ -167,15 +263,18 @@ class StackedStep:
             loss_shares = [
                 data.loss_count(run_items) / weight for run_items, weight in zip(part, batch_weights, strict=True)
             ]
-            losses.append(self._backward(part, loss_shares, part.shape[1] / size))
+            batch = data.batch(part.reshape(-1))
+            losses.append(self._backward(batch, part.shape, loss_shares, part.shape[1] / size))
         return torch.stack(losses).sum(0)
 
-    def _backward(self, items: np.ndarray, loss_shares: Sequence[float], sample_share: float) -> Float[Tensor, " runs"]:
-        """Adds the gradients of a part of the runs' batches, each for its row of items, which has these shares of the
-        losses and of the samples of its batch. Returns the shares of the losses."""
+    def _backward(
+        self, batch: Batch, shape: tuple[int, ...], loss_shares: Sequence[float] = (), sample_share: float = 1.0
+    ) -> Float[Tensor, " runs"]:
+        """Adds the gradients of a part of the runs' batches, whose items have a shape [runs, b], which has these shares
+        of the losses and of the samples of its batch. Returns the shares of the losses."""
         fabric = self._first.fabric
         with fabric.autocast():
-            results = self._compute(items, "different")
+            results = self._compute(batch, shape, "different")
         losses = results["loss"]
         if sample_share < 1:
             losses = losses * torch.tensor(loss_shares, device=losses.device)
@@ -188,15 +287,14 @@ class StackedStep:
             module.losses = {name: value[index] for name, value in auxiliary.items()}
         return losses.detach()
 
-    def _compute(self, items: np.ndarray, randomness: str) -> dict[str, Float[Tensor, " runs"]]:
-        """Returns `loss`, `ponder` and `losses.NAME` of the runs, each for its row of items, and `depth` if the model
-        has halting loops."""
+    def _compute(self, batch: Batch, shape: tuple[int, ...], randomness: str) -> dict[str, Float[Tensor, " runs"]]:
+        """Returns `loss`, `ponder` and `losses.NAME` of the runs, each for its row of items of a shape [runs, b], and
+        `depth` if the model has halting loops. `batch` has the items of all runs: vmap needs rows that are padded to
+        the same width."""
         module, first = self._modules[0], self._first
-        # One batch of the items of all runs: vmap needs rows that are padded to the same width.
-        batch = first.data.batch(items.reshape(-1))
 
         def by_run(value: Tensor) -> Tensor:
-            return value.reshape(*items.shape, *value.shape[1:])
+            return value.reshape(*shape, *value.shape[1:])
 
         rows = {
             "fields": {name: by_run(field) for name, field in batch.fields.items()},
@@ -225,7 +323,8 @@ class StackedStep:
                 results: dict[str, Tensor] = vmap(compute, randomness=randomness)(weights, rows)
         finally:
             # The values that the call left on the module are valid inside vmap only.
-            module.ponder, module.mean_depth, module.sample_depth = torch.zeros(()), depth, None
+            zero = torch.zeros((), device=batch.targets.device)
+            module.ponder, module.mean_depth, module.sample_depth = zero, depth, None
             module.losses = module.sample_losses = {}
         return results
 
@@ -255,7 +354,7 @@ class StackedStep:
         run, device = self._first, self._first.fabric.device
         names = [name for name, weight in self._weights.items() if weight.requires_grad]
         with fixed_randomness(device):
-            results = self._compute(items, "same")
+            results = self._compute(run.data.batch(items.reshape(-1)), items.shape, "same")
             objective = add_costs(results["loss"], results["ponder"], _losses_of(results), run.settings).sum()
             stacked_gradients = _gradients(objective, [self._weights[name] for name in names])
         for index, (module, run_items) in enumerate(zip(self._modules, items, strict=True)):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
@@ -624,6 +625,47 @@ def test_the_first_lines_and_the_record_say_how_steps_run(
     assert notes.lines[1:] == ["resuming at step 3", "steps run one operation at a time: as asked"]
 
 
+# Seeds together
+
+
+def train_seeds(
+    file: Path, folder: Path, eager: bool = False, stop: Stop | None = None, device: str = "cpu"
+) -> list[str]:
+    """Trains two seeds together, and returns their curves."""
+    plans = [plan_recipe(file, sets={"seed": seed}) for seed in "12"]
+    folders = [folder / str(plan.seed) for plan in plans]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training draws random numbers", RunWarning)
+        training.train_together(plans, folders, device=device, eager=eager, stop=stop)
+    return [curve_of(folder) for folder in folders]
+
+
+SEEDS_TOGETHER = {
+    "dropout and geometric attention": PROGRAM.replace("TRAIN", OPTIMIZERS["adamw"]),
+    "positions that halt": PROGRAM.replace("model small\n    train", "model halting\n    train").replace(
+        "TRAIN", OPTIMIZERS["adamw"]
+    ),
+    "a recurrence": RECURRENT["a decay for each feature"] + FLIPFLOP,
+}
+
+
+@pytest.mark.parametrize("name", SEEDS_TOGETHER)
+def test_seeds_that_train_together_are_one_graph(
+    name: str, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(SEEDS_TOGETHER[name])
+    curves = train_seeds(file, tmp_path / "graphs")
+    assert len(captures.launched) > 8
+    assert captures.launched_evaluations
+    for curve, plain in zip(curves, train_seeds(file, tmp_path / "plain", eager=True), strict=True):
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-4, atol=1e-5)
+    assert train_seeds(file, tmp_path / "stopped", stop=StopAfter(15)) != curves
+    assert train_seeds(file, tmp_path / "stopped") == curves
+    monkeypatch.setattr(cuda_graph, "_MOST_GRAPHS", 0)
+    assert train_seeds(file, tmp_path / "unrecorded") == curves
+
+
 # Evaluations
 
 
@@ -848,6 +890,18 @@ def test_on_a_gpu_loops_whose_number_of_steps_varies_become_graphs(loop: str, tm
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("name", SEEDS_TOGETHER)
+def test_on_a_gpu_seeds_that_train_together_are_one_graph(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "small.arch"
+    file.write_text(SEEDS_TOGETHER[name])
+    curves = [train_seeds(file, tmp_path / str(eager), eager, device="cuda") for eager in (False, True)]
+    assert json.loads((tmp_path / "False" / "1" / "versions.json").read_text())["steps"] == "as CUDA graphs"
+    for curve, plain in zip(*curves, strict=True):
+        torch.testing.assert_close(numbers(curve), numbers(plain), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("name", [*RECURRENT, "answers of several tokens"])
 def test_on_a_gpu_recurrences_evaluations_and_written_answers_become_graphs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -860,14 +914,14 @@ def test_on_a_gpu_recurrences_evaluations_and_written_answers_become_graphs(
         else answers.replace("test_size = 8", "test_size = 32, eos = true")
     )
     plan = plan_recipe(file)
-    launch, launched = cuda_graph._GraphsByShape.launch, list[str]()
+    launch, launched = cuda_graph.GraphsByShape.launch, list[str]()
 
     def noted(self: Any, *arguments: Any) -> Any:  # Any: as the method's
         result = launch(self, *arguments)
         launched.extend([self._passes] if result is not None else [])
         return result
 
-    monkeypatch.setattr(cuda_graph._GraphsByShape, "launch", noted)
+    monkeypatch.setattr(cuda_graph.GraphsByShape, "launch", noted)
     monkeypatch.setattr(score, "_BATCH", 4)
     curves = [train(plan, tmp_path / str(form), with_graphs=form, device="cuda") for form in (True, False)]
     torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)

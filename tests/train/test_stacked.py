@@ -16,6 +16,7 @@ from archlang.backend.runtime.stacking import is_stacked
 from archlang.blocks.sequences import Mean
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
+from archlang.train.data import Batch
 from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.mistakes import RunError, RunWarning
 from archlang.train.runs import evaluation, training
@@ -491,10 +492,10 @@ def test_a_lack_of_memory_halves_the_samples_at_a_time(
     train_stacked(plans, tmp_path / "uninterrupted")
     backward = StackedStep._backward
 
-    def short(self: StackedStep, items: np.ndarray, *arguments: Any) -> torch.Tensor:  # Any: those of _backward
-        if items.size > most:
+    def short(self: StackedStep, batch: Batch, *arguments: Any) -> torch.Tensor:  # Any: those of _backward
+        if len(batch.items) > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return backward(self, items, *arguments)
+        return backward(self, batch, *arguments)
 
     monkeypatch.setattr(StackedStep, "_backward", short)
     with pytest.warns(RunWarning, match=change):

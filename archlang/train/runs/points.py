@@ -290,7 +290,7 @@ def _train(point: Point, stop: Stop) -> Sequence[Result | Exception]:
         ]  # fmt: skip
     runs = (point, *point.other_seeds)
     plans, folders = [run.plan for run in runs], [run.folder for run in runs]
-    return train_together(plans, folders, device=device, precision=precision, save=save, stop=stop)
+    return train_together(plans, folders, device=device, precision=precision, eager=point.eager, save=save, stop=stop)
 
 
 def _result(point: Point, seconds: float, end: Result | Exception) -> PointResult:

@@ -242,14 +242,15 @@ def train_together(
     *,
     device: str = "auto",
     precision: str = "32",
+    eager: bool = False,
     save: Interval = SAVED_EVERY,
     stop: Stop | None = None,
 ) -> list[Result | ArchlangError]:
     """Trains points that differ in their seeds alone as one model, each into its own folder as `train` does. Returns
     how each of them ended, or its error.
 
-    Runs resume from the last step at which all of them have a checkpoint. Runs that cannot be trained together are
-    trained one after another, with a warning.
+    On a GPU, steps are CUDA graphs where they can be, unless they are `eager`. Runs resume from the last step at which
+    all of them have a checkpoint. Runs that cannot be trained together are trained one after another, with a warning.
 
     Raises:
         RunError: none of the runs can begin or resume.
@@ -257,24 +258,27 @@ def train_together(
     stop = stop or Stop()
     settings = Settings(plans[0].train.statics)
     begins_elsewhere = settings.weights or settings.frozen  # each module alone is prepared
-    ends = {} if begins_elsewhere else _train_stacked(plans, folders, device, precision, save, stop)
+    ends = {} if begins_elsewhere else _train_stacked(plans, folders, device, precision, eager, save, stop)
     for index, (plan, folder) in enumerate(zip(plans, folders, strict=True)):
         if index not in ends:
             try:
-                ends[index] = train(plan, folder, device=device, precision=precision, save=save, stop=stop)
+                ends[index] = train(plan, folder, device=device, precision=precision, eager=eager, save=save, stop=stop)
             except ArchlangError as error:
                 ends[index] = error
     return [ends[index] for index in range(len(plans))]
 
 
 def _train_stacked(
-    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, save: Interval, stop: Stop
+    plans: Sequence[Plan], folders: Sequence[Path], device: str, precision: str, eager: bool, save: Interval, stop: Stop
 ) -> dict[int, Result | ArchlangError]:
     first = plans[0]
     settings, task = make_settings(first)
     fabric = make_fabric(require_device(first, device, precision), precision)
     require_memory(first, fabric.device)
-    steps = describe_steps(fabric.device.type, "seeds that train together are one model")
+    reason = why_eager(first, fabric.device.type, precision, eager=eager)
+    if not (reason or is_capturable(first.train)):
+        reason = f"the host reads the learning rate of `{first.train.name}`"
+    steps = describe_steps(fabric.device.type, reason)
     loaded = _load_data(first, settings, task)
     data = describe_data(loaded)
     ends: dict[int, Result | ArchlangError] = {}
@@ -298,9 +302,10 @@ def _train_stacked(
             try:
                 if not is_elementwise(first.train):
                     raise CannotStack(f"the optimizer `{first.train.name}` needs the weights of each seed alone")
-                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision))
+                capture = None if reason else make_capture(fabric.device)
+                stacked = StackedStep(group, partial(make_optimizer, first.train, precision=precision), capture)
                 stacked.resume(step)
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), ignoring_eager_steps():
                     warnings.filterwarnings("ignore", WEIGHTS_APART)
                     train_all(group, stacked, stop)
             except CannotStack as error:
