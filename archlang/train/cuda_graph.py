@@ -69,7 +69,7 @@ class Assumptions:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph(Generic[Result]):
+class CapturedPass(Generic[Result]):
     """A captured pass: the items that it reads, its launches, whether what it assumes is right after them, None if it
     assumes nothing, its last launch, which moves the weights, and its result."""
 
@@ -88,10 +88,12 @@ class GraphsByShape(Generic[Result]):
         self._counts: Counter[Shape] = Counter()
         self._misses: Counter[Shape] = Counter()
         self._answers: dict[Shape, Sequence[bool]] = {}
-        self.captured: dict[Shape, Graph[Result]] = {}
+        self.captured: dict[Shape, CapturedPass[Result]] = {}
         self.is_closed = False
 
-    def launch(self, shape: Shape, items: Tensor, record: Callable[[Assumptions], Graph[Result]]) -> Result | None:
+    def launch(
+        self, shape: Shape, items: Tensor, record: Callable[[Assumptions], CapturedPass[Result]]
+    ) -> Result | None:
         """Counts a pass of this shape. Returns its result, or None if it has to run eagerly: it is rare, or its graph
         has assumed what is wrong for its items."""
         graph = self._captured(shape, record)
@@ -109,7 +111,9 @@ class GraphsByShape(Generic[Result]):
         graph.last()
         return graph.result
 
-    def _captured(self, shape: Shape, record: Callable[[Assumptions], Graph[Result]]) -> Graph[Result] | None:
+    def _captured(
+        self, shape: Shape, record: Callable[[Assumptions], CapturedPass[Result]]
+    ) -> CapturedPass[Result] | None:
         """Returns the graph of a shape: it is captured if the shape is frequent and the memory suffices. If that fails
         for another reason, nothing is captured any more."""
         self._counts[shape] += 1
@@ -226,7 +230,7 @@ class CudaGraphStep(EagerStep):
             run.optimizer.step()
         return loss, norm
 
-    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> Graph[_StepResult]:
+    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> CapturedPass[_StepResult]:
         run = self.run
         graph_items = run.data.place(items).clone()
         if not self._moves:
@@ -248,7 +252,7 @@ class CudaGraphStep(EagerStep):
         ((loss, norm), is_right), last = self._capture(step)
         weights = [weight for weight in run.weights if weight.grad is not None]
         result = _StepResult(loss, norm, run.module.losses, run.module.mean_depth, weights)
-        return Graph(graph_items, launches, is_right, last, result)
+        return CapturedPass(graph_items, launches, is_right, last, result)
 
     def _end(self) -> Tensor | None:
         run = self.run
@@ -315,7 +319,7 @@ class CudaGraphEvaluation:
         widths: Sequence[int],
         function: Callable[[Batch], Tensors],
         answers: Assumptions,
-    ) -> Graph[Tensors]:
+    ) -> CapturedPass[Tensors]:
         graph_items = data.place(items).clone()
 
         def compute(cut: Cut) -> tuple[Pieces, Tensors, Tensor | None]:
@@ -325,7 +329,7 @@ class CudaGraphEvaluation:
 
         (pieces, result, is_right), last = self._capture(compute)
         pieces.forget()
-        return Graph(graph_items, (pieces.launch, last), is_right, nothing, result)
+        return CapturedPass(graph_items, (pieces.launch, last), is_right, nothing, result)
 
 
 def make_capture(device: torch.device) -> Capture:

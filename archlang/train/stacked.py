@@ -24,7 +24,7 @@ from archlang.backend.runtime.stacking import answering, stacked_models
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.graph.operations import LOSSES
 from archlang.tasks.kit.task import streamed_splits
-from archlang.train.cuda_graph import Assumptions, Capture, CudaGraphEvaluation, Graph, GraphsByShape, Shape
+from archlang.train.cuda_graph import Assumptions, Capture, CapturedPass, CudaGraphEvaluation, GraphsByShape, Shape
 from archlang.train.data import Batch
 from archlang.train.devices import fixed_randomness, random_state
 from archlang.train.loss import add_costs, training_loss
@@ -213,7 +213,7 @@ class StackedStep:
             module.losses = {name: loss.clone() for name, loss in losses.items()}
         return result.losses.clone(), None if result.norms is None else result.norms.clone()
 
-    def _record(self, items: np.ndarray, answers: Assumptions) -> Graph[_StackedResult]:
+    def _record(self, items: np.ndarray, answers: Assumptions) -> CapturedPass[_StackedResult]:
         data, launches, batch = self._first.data, list[Launch](), items.reshape(-1)
         graph_items, widths = data.place(batch).clone(), data.widths(batch)
 
@@ -230,7 +230,7 @@ class StackedStep:
             return _StackedResult(losses, norms, depths, auxiliary), is_right
 
         (result, is_right), last = self._capture(step)
-        return Graph(graph_items, launches, is_right, last, result)
+        return CapturedPass(graph_items, launches, is_right, last, result)
 
     # One operation at a time
 
