@@ -19,7 +19,7 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_469, 4_200, 269),
     "elaborate resolve types plan": (11_463, 9_800, 1_663),
-    "train api": (10_691, 7_900, 2_791),
+    "train api": (10_695, 7_900, 2_795),
     "tasks data": (10_362, 8_600, 1_762),
     "export": (2_006, 2_400, 0),
     "editor play": (4_641, 4_400, 241),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_883, 3_500, 383),
     "": (23_504, 16_500, 7_004),
 }
-TOTAL = 74_931  # the aim is 61,000, and the room of the parts
+TOTAL = 74_935  # the aim is 61,000, and the room of the parts
 TESTS = 67_488  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
