@@ -15,8 +15,8 @@ from torch import nn
 
 from archlang.backend import Architecture
 from archlang.backend.runtime.stacking import answering
-from archlang.train.cuda_graph import Assumptions, make_capture
-from archlang.train.step_pieces import Cut, Pieces, chunked_loops
+from archlang.train.cuda_graph import Assumptions, Capture, make_capture
+from archlang.train.step_pieces import Cut, Launch, Pieces, chunked_loops
 
 # A case that exceeds either limit is skipped, with a reason.
 LONGEST = 30.0  # seconds a call
@@ -151,28 +151,35 @@ class Result:
 def captured(call: Call) -> Call:
     """Returns a call as CUDA graphs, with a check between the chunks of the halting loops of a `CallOfModule`, as
     `archlang train` runs them; without a GPU, the same pieces as they are."""
-    has_gpu = torch.cuda.is_available()
+    capture = gpu_capture()
     module = call.module if isinstance(call, CallOfModule) else None
     run: Callable[..., Any] = lambda *_: call()  # noqa: E731  # Any: as above
     if isinstance(module, Architecture):
         run = partial(_in_pieces, call, module)
-    elif not has_gpu:
+    elif capture is None:
         return call
     for _ in range(3):
         answers = Assumptions()
         with answering(answers.read):
             run()
-    if not has_gpu:
+    if capture is None:
         return run
     is_chunked = isinstance(module, Architecture) and bool(chunked_loops(module))
     with nullcontext() if is_chunked else answering(answers.assume):
-        result, last = make_capture(torch.device("cuda", torch.cuda.current_device()))(run)
-    return partial(_launch, result, last) if isinstance(result, Pieces) else last
+        return partial(_launch, call, *capture(run))
 
 
-def _launch(pieces: Pieces, last: Call) -> None:
-    pieces.launch()
+def gpu_capture() -> Capture | None:
+    """Returns what captures calls on the GPU; None without one."""
+    return make_capture(torch.device("cuda", torch.cuda.current_device())) if torch.cuda.is_available() else None
+
+
+def _launch(call: Call, result: Any, last: Launch) -> Any:  # Any: as above
+    """`call` holds the tensors that the graphs read."""
+    if isinstance(result, Pieces):
+        result.launch()
     last()
+    return result
 
 
 def _in_pieces(call: Call, module: Architecture, cut: Cut | None = None) -> Pieces:
@@ -212,10 +219,11 @@ def measure(case: Case, seconds: float, least: int = 5, *, graphs: bool = False)
 
 def _measure_sides(case: Case, sides: Sides, seconds: float, least: int) -> Result:
     read, most = case.unit.read, case.unit.most
-    for _ in range(case.unit.warm):
+    for number in range(case.unit.warm):
         for call in (sides.ours, sides.theirs):
             duration, _ = _seconds(call)
-            if duration > LONGEST:
+            # On a GPU, a first call compiles kernels.
+            if duration > LONGEST and (number or not torch.cuda.is_available()):
                 return Result(case, left_out=f"a call takes {duration:.0f} s")
     ours: list[float] = []
     theirs: list[float] = []

@@ -4,6 +4,7 @@ import argparse
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,16 @@ STEPS: Mapping[str, Callable[[Setting], Sides]] = {
 }
 
 
+def peak_of_step(name: str, side: str, setting: Setting) -> float:
+    """Returns the peak memory of a step of a side in MiB, above what the process uses before it."""
+    # The first step sets up torch's own buffers, which are not counted.
+    getattr(STEPS[name](replace(setting, tiny=True)), side)()
+    return above(getattr(STEPS[name](setting), side))
+
+
 def _in_process(name: str, side: str, setting: Setting) -> float:
+    if setting.device.type == "cuda":  # torch counts its memory there, whatever the process has had before
+        return peak_of_step(name, side, setting)
     tiny = ["--tiny"] if setting.tiny else []
     output = processes.run("-m", "benchmarks.memory", name, side, "--device", setting.device.type, *tiny, **_EAGER)
     return float(output)
@@ -173,8 +183,8 @@ def _cases(setting: Setting) -> Iterator[Case]:
 
 GROUP = Group(
     "memory",
-    "Peaks above the memory that a fresh process uses before the step. A score matrix is that of all heads: one "
-    "sequence, 4 heads of width 16.",
+    "Peaks above the memory that a process uses before the step, a fresh one on a CPU. A score matrix is that of all "
+    "heads: one sequence, 4 heads of width 16.",
     _cases,
 )
 
@@ -186,11 +196,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
-    device, build = torch.device(options.device), STEPS[options.name]
-    # The first step sets up torch's own buffers, which are not counted.
-    getattr(build(Setting(device, tiny=True)), options.side)()
-    sides = build(Setting(device, options.tiny))
-    print(above(getattr(sides, options.side)))
+    print(peak_of_step(options.name, options.side, Setting(torch.device(options.device), options.tiny)))
 
 
 if __name__ == "__main__":

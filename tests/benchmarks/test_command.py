@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 import benchmarks.__main__ as command
-from benchmarks import GROUPS, halting, processes
-from benchmarks.measure import BATCHES, MIB, CallOfModule, Case, Group, Setting, Sides, captured, measure
+from benchmarks import GROUPS, halting, language, processes
+from benchmarks import measure as measurement
+from benchmarks.measure import BATCHES, MIB, MS, CallOfModule, Case, Group, Setting, Sides, captured, measure
 from benchmarks.memory import HEADS, saved_matrices
 from tests.closeness import close
+from tests.train.test_cuda_graph import Captures
 
 CPU = Setting(torch.device("cpu"), tiny=True)
 
@@ -109,6 +111,32 @@ def test_every_case_runs_on_both_sides(group: Group) -> None:
         sides = case.build()
         for call in (sides.ours, sides.theirs):
             assert case.unit.read(call) > 0, case.name
+
+
+# The cases of the stages `as CUDA graphs` of `benchmarks.gpu`.
+_AS_GRAPHS = {"halting": "", "seq2seq": "", "mixers": "", "operators": "geometric", "dynamic halt": ""}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in _SLOW else []) for name in _AS_GRAPHS]
+)
+def test_the_cases_of_stages_on_a_gpu_can_be_captured(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = Captures()
+    monkeypatch.setattr(measurement, "gpu_capture", lambda: captures)
+    (group,) = (group for group in GROUPS if group.name == name)
+    cases = [case for case in group.cases(CPU) if case.unit is MS and _AS_GRAPHS[name] in case.name]
+    for case in cases:
+        call = captured(case.build().ours)
+        for _ in range(2):
+            call()
+    assert len(captures.launched) + len(captures.launched_evaluations) == 2 * len(cases)
+
+
+def test_a_captured_call_returns_what_the_call_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate of the GPT-2 stage is its result by the time."""
+    monkeypatch.setattr(measurement, "gpu_capture", Captures)
+    step = language.step(language.page(language.TINY), language.TINY, CPU)
+    assert captured(step)() == step() > 0
 
 
 def test_a_call_in_pieces_has_the_gradients_of_the_call() -> None:
