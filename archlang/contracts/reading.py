@@ -1,5 +1,6 @@
 """`reads`: checks which positions of an input a position of the result depends on."""
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
@@ -18,10 +19,6 @@ from archlang.types.causality import Manner, manner_of
 _Place = tuple[int, ...]
 
 
-def _is_pointwise(result: _Place, input_: _Place) -> bool:
-    return all(one == other for one, other in zip(result, input_, strict=False))
-
-
 def _is_causal(result: _Place, input_: _Place) -> bool:
     return all(read <= own for own, read in zip(result, input_, strict=False))
 
@@ -30,7 +27,7 @@ def _is_causal(result: _Place, input_: _Place) -> bool:
 _ALLOWED: Mapping[Manner, Callable[[_Place, _Place, int, int], bool]] = {
     Manner.LENGTH: lambda i, j, n, k: False,
     Manner.FIRST: lambda i, j, n, k: j[0] == 0,
-    Manner.POINTWISE: lambda i, j, n, k: _is_pointwise(i, j),
+    Manner.POINTWISE: lambda i, j, n, k: all(map(operator.eq, i, j)),
     Manner.CAUSAL: lambda i, j, n, k: _is_causal(i, j),
     Manner.TRANSPOSED: lambda i, j, n, k: len(i) == 1 or i[: -len(j) - 1 : -1] == j,
     Manner.ROW: lambda i, j, n, k: i[0] == j[0],

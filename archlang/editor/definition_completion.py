@@ -94,7 +94,8 @@ class _DefinitionPlace:
             yield from (word for word in accepted if word in CLAUSE_WORDS)
             yield from ITEM_WORDS
         elif "LET" in self.prefix.accepted and (begins_line or self._terminal(-1) in ("LBRACE", "RBRACE")):
-            yield from (word for word in STATEMENT_WORDS if word in accepted and word != self._misplaced)
+            misplaced = "return" if self._loop is not None else "emit"
+            yield from (word for word in STATEMENT_WORDS if word in accepted and word != misplaced)
             yield from (word for word in ("scan", "else") if word in accepted)
         elif begins_line and "PYTHON" in self.prefix.accepted:
             yield from (word for word in accepted if word in (*CLAUSE_WORDS, "when"))
@@ -107,8 +108,8 @@ class _DefinitionPlace:
         if word in ("true", "false"):
             is_value = self._terminal(-1) in ("EQUAL", "__ANON_2", "__ANON_3") and self._kind in (None, "bool")
             return names is NameKind.STATICS and is_value
-        if word == "in" and "NUMBER" not in self.prefix.accepted and not self._is_after_value:
-            return True  # of a loop, or of `random in training`
+        if word == "in" and not {"NUMBER", "PLUS"} & {*self.prefix.accepted}:
+            return True  # of a loop, or of `random in training`: no value and no operator can follow
         if word in ("and", "or", "in", "not"):
             around = enclosing(self.prefix.pending, ("WHERE", "IF", "WHEN", "LSQB", "REPEAT", "STACK", "TRUNCATED"))
             return (
@@ -121,16 +122,6 @@ class _DefinitionPlace:
         if word in STATEMENT_WORDS or word in ITEM_WORDS:
             return "LET" not in self.prefix.accepted and "USE" not in self.prefix.accepted
         return True
-
-    @property
-    def _is_after_value(self) -> bool:
-        """Whether an operator can stand here."""
-        return "PLUS" in self.prefix.accepted
-
-    @property
-    def _misplaced(self) -> str:
-        """The statement that cannot stand here: `emit` is for loops, and `return` for what is outside of them."""
-        return "return" if self._loop is not None else "emit"
 
     @cached_property
     def _loop(self) -> Span | None:
@@ -353,8 +344,8 @@ def names_at(pending: Pending) -> NameKind:
         elif terminal == "LSQB" and before in ("AFTER", "name", *_NAMES):
             is_type = before in _NAMES and _terminal(pending, index - 2) in ("COLON", "ARROW", "ELSE")
             return NameKind.DIMENSIONS if is_type else NameKind.STATICS
-        elif terminal == "IN" and _is_loop(pending, index):
-            return NameKind.VALUES
+        elif terminal == "IN" and any(_terminal(pending, index - back) in ("SCAN", "EXPERTS") for back in (2, 3)):
+            return NameKind.VALUES  # of a loop: a variable, and what is before it, stand between
         elif terminal in _SINGLE:
             return _SINGLE[terminal]
         elif terminal == "BY":
@@ -368,11 +359,6 @@ def enclosing(pending: Pending, terminals: Sequence[str]) -> str:
         if (terminal := _terminal(pending, index)) in terminals:
             return terminal
     return ""
-
-
-def _is_loop(pending: Pending, index: int) -> bool:
-    """Whether the `in` at an index is that of a loop: a variable, and what is before it, stand between."""
-    return any(_terminal(pending, index - distance) in ("SCAN", "EXPERTS") for distance in (2, 3))
 
 
 def _after_by(pending: Pending, index: int) -> NameKind:

@@ -7,7 +7,6 @@ from itertools import islice
 
 from archlang.editor.recipe_choices import recipes_of_rows
 from archlang.editor.symbols import Item
-from archlang.errors import Diagnostic
 from archlang.graph.operations import LOSSES
 from archlang.plan.measures import RUN, RUN_METRICS, TRAIN, Measures
 from archlang.plan.planner import Planner, joined_recipe
@@ -80,7 +79,8 @@ class RecipeFacts:
 
     @cached_property
     def _planners(self) -> tuple[Planner, ...]:
-        return tuple(Planner(joined_recipe(recipe, self.file, _ignore)) for recipe in self.recipes)
+        # The check reports the mistakes.
+        return tuple(Planner(joined_recipe(recipe, self.file, lambda _: None)) for recipe in self.recipes)
 
     @cached_property
     def _measures(self) -> tuple[Measures, ...]:
@@ -106,7 +106,3 @@ def _common_names(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
 def _splits(measures: Measures) -> tuple[str, ...]:
     """Returns the splits of a task; only `test` if a user's file has them."""
     return measures.splits or ("test",)
-
-
-def _ignore(diagnostic: Diagnostic) -> None:
-    """The check reports the mistakes."""

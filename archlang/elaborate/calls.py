@@ -313,7 +313,7 @@ class Calls:
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):
             expected = _expected(required, len(inputs), variadic)
-            missing = _input_texts(inputs) if len(arguments) < len(inputs) else ()
+            missing = [f"{each.name}: {unparse(each.type)}" for each in inputs] if len(arguments) < len(inputs) else ()
             self._report(
                 mistakes.wrong_number_of_arguments(span, item.name, expected, len(arguments), missing, item.name_span)
             )
@@ -358,10 +358,6 @@ class Calls:
             reason = "; ".join(differences) or "its statics differ"
             self._report(mistakes.shared_with_other_sizes(where, name, reason, first.span))
         return False
-
-
-def _input_texts(inputs: Sequence[InputParameter]) -> list[str]:
-    return [f"{parameter.name}: {unparse(parameter.type)}" for parameter in inputs]
 
 
 def _with_defaults(arguments: Sequence[tuple[Flow, Span]], inputs: Sequence[InputParameter]) -> list[tuple[Flow, Span]]:

@@ -89,7 +89,7 @@ class Facts:
             self._check_number(self._evaluator, size.value)
         for cost in item.costs:
             if cost.quantity not in QUANTITIES:
-                self._report(mistakes.unknown_quantity(cost.span, cost.quantity, QUANTITIES))
+                self._report(mistakes.unknown(cost.span, "cost", cost.quantity, QUANTITIES))
                 continue  # lengths are allowed in some costs only
             self._check_number(self._evaluator_of(cost.quantity), cost.value, 0, cost.test)
             if item.pure and cost.quantity == "parameters":
@@ -103,7 +103,7 @@ class Facts:
                 self._check_type(name.span, name.input, ("seq", "vec", "data"))
         for record in item.records:
             if record.kind not in RECORDS:
-                self._report(mistakes.unknown_record(record.span, record.kind, RECORDS))
+                self._report(mistakes.unknown(record.span, "kind of record", record.kind, RECORDS))
             if record.input is not None:
                 self._check_input(record.span, record.input)
                 if record.kind == "attention":
@@ -116,7 +116,7 @@ class Facts:
         for act in item.acts:
             word, _, inputs = _word_numbers_and_inputs(act)
             if word.text not in ACTS:
-                self._report(mistakes.unknown_act(word.span, word.text, ACTS))
+                self._report(mistakes.unknown(word.span, "kind of act", word.text, ACTS))
             for given in inputs:
                 self._check_input(given.span, given.text)
         clauses: tuple[CostClause | Maps | RecordClause | Cut | tree.ActClause, ...]

@@ -10,7 +10,6 @@ from archlang.errors.messages import Message, Messages
 from archlang.errors.names import listed, misspelt, plural
 from archlang.syntax.tree import InputParameter
 from archlang.types import FEATURED, Dim, Type
-from archlang.types.causality import MANNERS
 
 _rows = Messages("archlang.elaborate")
 
@@ -19,13 +18,21 @@ def __getattr__(name: str) -> Message:
     return _rows.__getattr__(name)
 
 
-def _unknown(code: str, span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
+# What a name should be.
+_KINDS = {
+    "type": "E0407", "manner of reading": "E0503", "cost": "E0507", "kind of record": "E0508", "kind of act": "E0508",
+    "problem": "E0508",
+}  # fmt: skip
+
+
+def unknown(span: Span, kind: str, name: str, possible: Iterable[str]) -> Diagnostic:
+    """`kind` is one of `_KINDS`."""
     possible = tuple(possible)
     noun, *rest = kind.split(" ", 1)
     plural = " ".join([f"{noun}s", *rest])
     remedy = f"the {plural} are {listed(possible)}"
     return misspelt(
-        Diagnostic(code, f"unknown {kind} `{name}`", span, f"no such {noun}", remedy=remedy), name, possible
+        Diagnostic(_KINDS[kind], f"unknown {kind} `{name}`", span, f"no such {noun}", remedy=remedy), name, possible
     )
 
 
@@ -160,7 +167,7 @@ def unlike_operands(span: Span, operator: str, left: Type, right: Type, spans: t
 
 
 def unknown_type(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    diagnostic = _unknown("E0407", span, "type", name, possible)
+    diagnostic = unknown(span, "type", name, possible)
     if name.lower() not in ("tensor", "array", "ndarray", "matrix", "vector", "float"):
         return diagnostic
     remedy = "write `vec[d]` for a vector or `seq[n, d]` for a sequence; the batch axis is implicit"
@@ -264,23 +271,3 @@ def reads_unknown_input(span: Span, name: str, block: str, possible: Iterable[st
         return diagnostic
     place = word_in(span, name)
     return diagnostic if place is None else diagnostic.with_edits(Edit(place, possible[0]), is_safe=True)
-
-
-def unknown_manner(span: Span, name: str) -> Diagnostic:
-    return _unknown("E0503", span, "manner of reading", name, MANNERS)
-
-
-def unknown_quantity(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return _unknown("E0507", span, "cost", name, possible)
-
-
-def unknown_record(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return _unknown("E0508", span, "kind of record", name, possible)
-
-
-def unknown_act(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return _unknown("E0508", span, "kind of act", name, possible)
-
-
-def unknown_problem(span: Span, name: str, possible: Iterable[str]) -> Diagnostic:
-    return _unknown("E0508", span, "problem", name, possible)

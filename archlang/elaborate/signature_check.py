@@ -80,7 +80,8 @@ def _check_extern(declaration: Declaration, item: tree.Extern, binding: Binding,
             name = manner.callee if isinstance(manner, tree.CallExpression) else manner
             is_counted = isinstance(manner, tree.CallExpression) and len(manner.statics) == 1
             if not isinstance(name, tree.Name) or name.text not in MANNERS or is_counted != (name.text in COUNTED):
-                report(mistakes.unknown_manner(manner.span, manner.span.text.partition("[")[0]))
+                word = manner.span.text.partition("[")[0]
+                report(mistakes.unknown(manner.span, "manner of reading", word, MANNERS))
             elif isinstance(manner, tree.CallExpression):
                 binding.evaluator.value(manner.statics[0].value, "int")
     for caveat in item.caveats:
@@ -90,7 +91,7 @@ def _check_extern(declaration: Declaration, item: tree.Extern, binding: Binding,
             report(mistakes.pure_but_random(caveat.span, item.name, item.pure_span))
     for demand in item.demands:
         if demand.problem not in PROBLEMS:
-            report(mistakes.unknown_problem(demand.span, demand.problem, PROBLEMS))
+            report(mistakes.unknown(demand.span, "problem", demand.problem, PROBLEMS))
     if any(parameter.type.name == "data" for parameter in item.signature.inputs):
         binding.family = ("seq", (Dim.of("n"),))
     # What a condition names must be there, and no length.

@@ -59,15 +59,10 @@ class Diagnostic:
 
     def with_edits(self, *edits: Edit | None, is_safe: bool = False) -> Diagnostic:
         """Returns the diagnostic with edits; without any if one is None, or if the text is not that of a file."""
-        changes = tuple(edit for edit in edits if edit is not None and not _is_argument(edit.span))
+        changes = tuple(edit for edit in edits if edit is not None and not edit.span.source.is_command_line)
         if len(changes) < len(edits):
             return self
         return replace(self, edits=changes, is_safe=is_safe)
-
-
-def _is_argument(span: Span) -> bool:
-    """Whether a place is in a text of the command line, which no file contains."""
-    return span.source.is_command_line
 
 
 # A phase calls this function for each mistake.

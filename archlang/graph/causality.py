@@ -133,11 +133,8 @@ class _HorizonAnalysis:
         inputs = [POINTWISE if value.name == origin else NOTHING for value in graph.region.inputs]
         return self._region(graph.region, inputs, 0, [None] * len(inputs))[0]
 
-    def looks_ahead(self, node: Node) -> bool:
-        """Whether a call of causal sequences and of paired maps has a result that sees the future."""
-        return self._looks_ahead(node, PAIRED)
-
     def _looks_ahead(self, node: Node, of_map: Horizon) -> bool:
+        """Whether a call of causal sequences and of such maps has a result that sees the future."""
         if not isinstance(node.operation, Call):
             return False
         arguments = [of_map if self._types[source].name == "map" else CAUSAL for source in node.arguments]
@@ -154,7 +151,7 @@ class _HorizonAnalysis:
             return Reason.DIFFERENTIATES_ALL
         if isinstance(node.operation, Scan):
             return Reason.ENDS_WITH_THE_LAST
-        if not isinstance(node.operation, Call) or not self.looks_ahead(node):
+        if not isinstance(node.operation, Call) or not self._looks_ahead(node, PAIRED):
             return Reason.READS_FROM_OUTSIDE
         if not self._looks_ahead(node, CAUSAL):
             return Reason.READS_ROWS

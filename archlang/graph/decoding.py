@@ -90,7 +90,7 @@ class _Decoding:
 
     def _scan(self, node: Node, scan: Scan, types: Mapping[str, Type]) -> _Sizes:
         (body,), layout = node.regions, loop_layout(node)
-        scanned = self._size_of_length(types[node.inputs[0]])
+        scanned = types[node.inputs[0]].lengths[0].substitute(self._lengths)
         chunk = None if takes_positions(node) else body.inputs[0].type.lengths[0]
         part = types[node.inputs[0]].part
         if chunk is not None:
@@ -113,9 +113,6 @@ class _Decoding:
             return sizes | {(node.id, key): size for key, size in self.region(body).items()}
         captured = [source for source in node.inputs[layout.outer_captured :] if self._grows(source)]
         return sizes | {source: self._size(types[source]) for source in captured if types[source].lengths}
-
-    def _size_of_length(self, kind: Type) -> Dim:
-        return kind.lengths[0].substitute(self._lengths)
 
     def _size(self, kind: Type) -> Dim:
         return kind.count.substitute(self._lengths)

@@ -64,7 +64,7 @@ def build(folder: Path) -> None:
         PageError: a file cannot be written."""
     if folder.exists() and not folder.is_dir():
         raise is_no_folder(folder)
-    if _holds_other_files(folder):
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _WORKER).exists():
         raise holds_other_files(folder)
     pyodide = _pyodide()
     files: dict[str, str | bytes] = {
@@ -174,7 +174,3 @@ def _fetched() -> bytes:
         if done.returncode or not archives:
             raise npm_failed(PYODIDE, done.stderr)
         return read_named(archives[0], _LARGEST_ARCHIVE)
-
-
-def _holds_other_files(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir()) and not (folder / _WORKER).exists()

@@ -124,7 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         if length > _LARGEST_REQUEST:
             reason = f"the request is too large; at most {_LARGEST_REQUEST:_} bytes are read"
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
-            self._discard(length)
+            # A browser that cannot send all of a request does not read the answer.
+            while length > 0 and (part := self.rfile.read(min(length, _PART))):
+                length -= len(part)
             return
         try:
             fields = json.loads(self.rfile.read(length))
@@ -142,11 +144,6 @@ class _Handler(BaseHTTPRequestHandler):
             keep_bug(error, text=str(fields.get("text", "")))
             answer = {"error": {"message": message, "remedy": REMEDY}}
         self._send(HTTPStatus.OK, "application/json", json.dumps(answer).encode("utf-8"))
-
-    def _discard(self, length: int) -> None:
-        """Reads the rest of a request: a browser that cannot send all of it does not read the answer."""
-        while length > 0 and (part := self.rfile.read(min(length, _PART))):
-            length -= len(part)
 
     def _names_the_server(self) -> bool:
         """Whether the request was sent to this server by its own name: a foreign name may lead to this address."""

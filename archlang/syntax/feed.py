@@ -128,16 +128,12 @@ class Feed:
             inside.append(token)
         return inside
 
-    def report_extra(self, closer: Token) -> None:
-        """Reports a closing bracket that nothing opens."""
-        self._report(mistakes.unmatched_closer(self.span(closer), None))
-
     def _report_odd(self, odd: list[OddBrace]) -> None:
         for each in odd:
             if each.brace == ":":
                 self._report(mistakes.colon_for_brace(self.span(each.brace)))
             elif each.brace == "}":
-                self.report_extra(each.brace)
+                self._report(mistakes.unmatched_closer(self.span(each.brace), None))
             else:
                 noticed = self._end_of_text() if each.noticed is None else self.span(each.noticed)
                 self._report(mistakes.unclosed_bracket(self.span(each.brace), noticed))

@@ -17,7 +17,7 @@ import numpy as np
 
 from archlang.tasks.kit.drawing import Fingerprints, RandomStream, draw_distinct, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, join_splits, offsets_of
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 from archlang.types.statics import Interval
 
 _BATCH = 1 << 12
@@ -31,8 +31,6 @@ class Argsort(ShippedTask):
     disjoint = ("train", "test")
     kind = Kind.POINTING
     breakdown = "length"
-    unit = Unit.POSITION
-    metrics = ("accuracy", "sequence_accuracy")
 
     def check(self) -> None:
         of_train = sum(map(self._count, self.train.values()))

@@ -19,7 +19,7 @@ from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import Drawing, RandomStream, fingerprints
 from archlang.tasks.kit.listops_trees import Trees, join_expressions
 from archlang.tasks.kit.split import Integers, Ragged, Split, offsets_of
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask
 from archlang.types.statics import Interval
 
 VOCABULARY = ("(", ")", "*", "+", *"0123456789")
@@ -47,8 +47,6 @@ class Arithmetic(ShippedTask):
     class_names = tuple("0123456789")
     breakdown = "depth"
     in_distribution = ("train", "iid")
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def check(self) -> None:
         # The shortest expression of a depth has 4 tokens more than the shortest one of the previous depth.

@@ -20,7 +20,7 @@ import numpy as np
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import Drawing, Fingerprints, RandomStream, Seen, in_share, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, offsets_of
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask
 from archlang.types.statics import Interval
 
 # Digit s of a table is the image of symbol s. Functions a to i occur in compositions; j and k are the published new
@@ -60,8 +60,6 @@ class Ctl(ShippedTask):
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     in_distribution = ("train", "iid")
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def check(self) -> None:
         singles = len(self._singles())

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import Drawing, RandomStream, fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join, offsets_of
-from archlang.tasks.kit.task import Kind, LossRule, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, LossRule, ShippedTask
 from archlang.types.statics import Interval
 
 PAIRS = ("()", "[]", "{}", "<>", "+-", "ab", "xo")
@@ -45,8 +45,6 @@ class Dyck(ShippedTask):
     disjoint = ("train", "test")
     kind = Kind.SETS
     breakdown = "length"
-    unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
 
     def check(self) -> None:
         for lengths in self.test:

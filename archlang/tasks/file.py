@@ -18,7 +18,7 @@ import numpy as np
 from archlang.tasks.kit.file_tasks import LabelledFileTask
 from archlang.tasks.kit.lexicon import CUTS, Cut
 from archlang.tasks.kit.split import Ragged, Split
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind
 from archlang.tasks.kit.user_files import Rows, one_label
 
 
@@ -28,8 +28,6 @@ class File(LabelledFileTask):
 
     version = 3
     kind = Kind.CLASSIFICATION
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
     own_groups = ("length", "label")
 
     def own_columns(self) -> Mapping[str, Cut]:

@@ -22,7 +22,7 @@ from archlang.tasks.kit.drawing import RandomStream, combine, in_share, table_fi
 from archlang.tasks.kit.image_files import check_form, images_of, labels_of
 from archlang.tasks.kit.split import Ragged, Split, join_splits
 from archlang.tasks.kit.streams import check_path
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 from archlang.tasks.kit.user_files import SPLITS, files_of
 
 
@@ -39,8 +39,6 @@ class FileImages(ShippedTask):
     vocabulary = ()
     in_distribution = SPLITS
     breakdown = "label"
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     @property
     def class_names(self) -> tuple[str, ...]:

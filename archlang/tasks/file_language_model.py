@@ -16,7 +16,7 @@ from typing import ClassVar
 from archlang.tasks.kit.file_tasks import TextFileTask
 from archlang.tasks.kit.lexicon import BEGIN, BEGUN, CUTS, END, Cut
 from archlang.tasks.kit.split import Ragged, Split, append, shift
-from archlang.tasks.kit.task import Kind, Unit
+from archlang.tasks.kit.task import Kind
 from archlang.tasks.kit.user_files import Rows
 
 
@@ -26,7 +26,6 @@ class FileLanguageModel(TextFileTask):
     signs = (END, BEGIN)
     marks: ClassVar[dict[str, tuple[str, str | None]]] = {"x": BEGUN}
     kind = Kind.LANGUAGE_MODEL
-    unit = Unit.POSITION
     metrics: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")
 
     def own_columns(self) -> Mapping[str, Cut]:

@@ -26,7 +26,6 @@ class FileTagging(LabelledFileTask):
 
     kind = Kind.TAGGING
     unit = Unit.POSITION
-    metrics = ("accuracy", "sequence_accuracy")
 
     def own_columns(self) -> Mapping[str, Cut]:
         return {self.text: CUTS[self.by], self.tags: split_words}

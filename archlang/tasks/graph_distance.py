@@ -32,7 +32,6 @@ class GraphDistance(ShippedTask):
     kind = Kind.TAGGING
     breakdown = "nodes"
     unit = Unit.POSITION
-    metrics = ("accuracy", "sequence_accuracy")
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from archlang.tasks.kit.drawing import RandomStream
 from archlang.tasks.kit.split import Ragged, Reals, Split, join_splits, offsets_of
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 
 # Items are drawn in parts, so that hidden units need little memory.
 _PART = 1 << 10
@@ -36,7 +36,6 @@ class InContextRegression(ShippedTask):
     kind = Kind.REGRESSION
     vocabulary = ()
     breakdown = "points"
-    unit = Unit.POSITION
     metrics = ("squared_error", "last_squared_error")
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:

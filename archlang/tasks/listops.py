@@ -23,7 +23,7 @@ from archlang.tasks.kit import listops_trees, mistakes, published_files
 from archlang.tasks.kit.drawing import Drawing, RandomStream, Seen, fingerprints, in_share
 from archlang.tasks.kit.lexicon import Lexicon
 from archlang.tasks.kit.split import Integers, Split
-from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import X_MARKS, Kind, ShippedTask
 from archlang.types.statics import Interval
 
 PUBLISHED_DEPTH_SIZES = {"train": 1_000_000, "iid": 1_000, "valid": 1_000, "test": 1_000}
@@ -127,8 +127,6 @@ class ListOps(ShippedTask):
     kind = Kind.CLASSIFICATION
     marks = X_MARKS
     class_names = tuple("0123456789")
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
     has_published_sizes = True
 
     def check(self) -> None:

@@ -24,7 +24,7 @@ from archlang.tasks.kit import published_files
 from archlang.tasks.kit.drawing import RandomStream, Seen, combine, fingerprints, in_share
 from archlang.tasks.kit.lexicon import ENCLOSED, Lexicon
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join, offsets_of
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 from archlang.types.statics import Interval
 
 RELATIONS = ("=", "<", ">", "^", "|", "v", "#")
@@ -124,8 +124,6 @@ class LogicalInference(ShippedTask):
     marks = dict.fromkeys(("left", "right"), ENCLOSED)
     class_names = RELATIONS
     in_distribution = ("train", "valid", "iid")
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.split import Integers, Ragged, Split
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 
 ARCHIVE = "cifar-10-python.tar.gz"
 BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -81,8 +81,6 @@ class LraImage(ShippedTask):
     in_distribution = ShippedTask.splits
     breakdown = "shown"
     group_names: ClassVar = {"shown": class_names}
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("cifar10", ARCHIVE),)

@@ -40,7 +40,7 @@ from archlang.errors.machine import needs_extra
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.drawing import Drawing, RandomStream, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 
 # The share of all pictures that a split may hold, by fingerprint or in the order of the published pictures.
 SHARES = {"train": (0.2, 1.0), "valid": (0.0, 0.1), "test": (0.1, 0.2)}
@@ -62,8 +62,6 @@ class LraPathfinder(ShippedTask):
     in_distribution = ShippedTask.splits
     breakdown = "joined"
     group_names: ClassVar = {"joined": class_names}
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         # The lists stand for the pictures, which were published together with them.

@@ -18,7 +18,7 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.split import Ragged, Split, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 _LABELS = {"0.0": 0, "1.0": 1}
@@ -55,8 +55,6 @@ class LraRetrieval(ShippedTask):
     in_distribution = ShippedTask.splits
     breakdown = "together"
     group_names: ClassVar = {"together": class_names}
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return tuple(("lra", _member(split)) for split in FILES)

@@ -17,7 +17,7 @@ import numpy as np
 from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.split import Ragged, Split
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 
 ARCHIVE = "aclImdb_v1.tar.gz"
 PUBLISHED_SIZE = 25_000
@@ -45,8 +45,6 @@ class LraText(ShippedTask):
     splits = in_distribution = ("train", "test")
     breakdown = "favour"
     group_names: ClassVar = {"favour": class_names}
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     def reads(self) -> tuple[tuple[str, str], ...]:
         return (("imdb", ARCHIVE),)

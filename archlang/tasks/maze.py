@@ -44,7 +44,6 @@ class Maze(ShippedTask):
     kind = Kind.TAGGING
     breakdown = "length"
     unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
     vocabulary = VOCABULARY
     class_names = CLASS_NAMES
 

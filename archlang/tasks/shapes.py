@@ -31,7 +31,7 @@ import numpy as np
 
 from archlang.tasks.kit.drawing import Fingerprints, RandomStream, draw_distinct, table_fingerprints
 from archlang.tasks.kit.split import Integers, Ragged, Split, Truths, join_splits
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 from archlang.types.statics import Interval
 
 _NAMES = ("square", "circle", "triangle", "cross", "diamond", "ring")
@@ -55,8 +55,6 @@ class Shapes(ShippedTask):
     vocabulary = ()
     breakdown = "rows"
     groups = ("rows", "width", "shape")
-    unit = Unit.SAMPLE
-    metrics = ("accuracy",)
 
     @property
     def class_names(self) -> tuple[str, ...]:

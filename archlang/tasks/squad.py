@@ -25,7 +25,7 @@ from archlang.data import store
 from archlang.tasks.kit import mistakes
 from archlang.tasks.kit.lexicon import BEGIN, END, UNKNOWN, Lexicon, filled, most_frequent
 from archlang.tasks.kit.split import Ragged, Reals, Split
-from archlang.tasks.kit.task import Kind, ShippedTask, Unit
+from archlang.tasks.kit.task import Kind, ShippedTask
 from archlang.tasks.kit.tokenizer import load_tokenizer, texts_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,6 @@ class Squad(ShippedTask):
     splits = ("train", "test")
     kind = Kind.SPANS
     breakdown = "length"
-    unit = Unit.SAMPLE
     metrics = ("exact_match", "f1")
 
     @property

@@ -37,7 +37,6 @@ class Sudoku(ShippedTask):
     kind = Kind.TAGGING
     breakdown = "blanks"
     unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

@@ -53,15 +53,6 @@ Weights = Mapping[str, Tensor]
 Change = Callable[[Tensor, Statics], Tensor]
 
 
-def _from_heads(weight: Tensor, statics: Statics) -> Tensor:
-    """From queries, keys and values of each head, one head after another, to all queries first."""
-    return _exchanged(weight, str(statics["heads"]), "3")
-
-
-def _to_heads(weight: Tensor, statics: Statics) -> Tensor:
-    return _exchanged(weight, "3", str(statics["heads"]))
-
-
 def _exchanged(weight: Tensor, outer: str, inner: str) -> Tensor:
     parts = weight.reshape(int(outer), int(inner), -1, *weight.shape[1:])
     return parts.transpose(0, 1).reshape(weight.shape)
@@ -72,7 +63,9 @@ _CHANGES: Mapping[str, tuple[Change, Change]] = {
     "transposed": (lambda weight, _: weight.T, lambda weight, _: weight.T),
     "plus_one": (lambda weight, _: weight + 1, lambda weight, _: weight - 1),
     "row": (lambda weight, _: weight[None], lambda weight, _: weight[0]),
-    "by_head": (_from_heads, _to_heads),
+    # From queries, keys and values of each head, one head after another, to all queries first.
+    "by_head": (lambda weight, statics: _exchanged(weight, str(statics["heads"]), "3"),
+                lambda weight, statics: _exchanged(weight, "3", str(statics["heads"]))),
 }  # fmt: skip
 # How a number of a config becomes a static, and back.
 _FORMS: Mapping[str, tuple[Callable[[float], float], Callable[[float], float]]] = {

@@ -148,7 +148,7 @@ def exp(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
     """Returns exp(x), to the rounding of x."""
     if x.dtype not in (torch.float32, torch.float64) or not is_large_on_cpu(x, x.numel(), _LEAST_FOR_EXP):
         return x.exp()
-    return nonlinear(x, _exp, _times, reuse)
+    return nonlinear(x, lambda x, out: torch.mul(x, math.log2(math.e), out=out).exp2_(), _times, reuse)
 
 
 def tanh(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
@@ -156,14 +156,15 @@ def tanh(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]
     is_fast = x.dtype == torch.float32 and is_large_on_cpu(x, x.numel(), _LEAST_FOR_TANH) and _HAS_ONEDNN
     if not is_fast and permitted(x, reuse) == NO_REUSE:
         return x.tanh()
-    return nonlinear(x, _fast_tanh if is_fast else _tanh, partial(_by, torch.ops.aten.tanh_backward), reuse)
+    compute: _Compute = _fast_tanh if is_fast else lambda x, out: torch.tanh(x, out=out)
+    return nonlinear(x, compute, partial(_by, torch.ops.aten.tanh_backward), reuse)
 
 
 def sigmoid(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
     """Returns σ(x)."""
     if permitted(x, reuse) == NO_REUSE:
         return x.sigmoid()
-    return nonlinear(x, _sigmoid, partial(_by, torch.ops.aten.sigmoid_backward), reuse)
+    return nonlinear(x, lambda x, out: torch.sigmoid(x, out=out), partial(_by, torch.ops.aten.sigmoid_backward), reuse)
 
 
 def softplus(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
@@ -171,15 +172,7 @@ def softplus(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "
     if not permitted(x, reuse)[1]:
         return torch.nn.functional.softplus(x)
     by_argument = partial(_by, torch.ops.aten.softplus_backward, more=(1.0, 20.0))
-    return nonlinear(x, _softplus, by_argument, (False, True), of_argument=True)
-
-
-def _exp(x: Tensor, out: Tensor | None) -> Tensor:
-    return torch.mul(x, math.log2(math.e), out=out).exp2_()
-
-
-def _tanh(x: Tensor, out: Tensor | None) -> Tensor:
-    return torch.tanh(x, out=out)
+    return nonlinear(x, lambda x, _: torch.nn.functional.softplus(x), by_argument, (False, True), of_argument=True)
 
 
 def _fast_tanh(x: Tensor, out: Tensor | None) -> Tensor:
@@ -187,14 +180,6 @@ def _fast_tanh(x: Tensor, out: Tensor | None) -> Tensor:
     order = sorted(range(x.dim()), key=x.stride, reverse=True)
     y = x.permute(order).to_mkldnn().tanh_().to_dense()
     return y.permute([order.index(axis) for axis in range(x.dim())])
-
-
-def _sigmoid(x: Tensor, out: Tensor | None) -> Tensor:
-    return torch.sigmoid(x, out=out)
-
-
-def _softplus(x: Tensor, out: Tensor | None) -> Tensor:
-    return torch.nn.functional.softplus(x)
 
 
 def _times(gradient: Tensor, y: Tensor, out: Tensor | None) -> Tensor:

@@ -27,8 +27,10 @@ def split_scan(scan: LoweredLoop, context: PassContext) -> None:
     carried = range(first, first + shape.states + len(growing_lengths(scan.node)))
     free = {node for index, node in enumerate(_placeholders(code)) if index not in carried}
     nodes = [node for node in code.graph.nodes if node.op != "placeholder"]
+    loops = {loop.name: loop for loop in code.loops}
     for node in nodes:
-        if node.op in ("call_module", "call_function") and _is_free(node, _loop_of(node, code), free, code, instances):
+        loop = loops.get(str(node.target))
+        if node.op in ("call_module", "call_function") and _is_free(node, loop, free, code, instances):
             free.add(node)
     head, rest = [node for node in nodes if node in free], [node for node in nodes if node not in free]
     if any(node.op == "call_module" for node in head):
@@ -112,7 +114,3 @@ def _copy(
 
 def _placeholders(code: Code) -> list[fx.Node]:
     return [node for node in code.graph.nodes if node.op == "placeholder"]
-
-
-def _loop_of(node: fx.Node, code: Code) -> LoweredLoop | None:
-    return next((loop for loop in code.loops if node.op == "call_module" and loop.name == node.target), None)

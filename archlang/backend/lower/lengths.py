@@ -1,6 +1,6 @@
 """The lengths whose masks a region needs: a mask accompanies every value whose type has a length."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from archlang.graph.graph import Instance, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import chunk_count, growths
@@ -79,27 +79,15 @@ def summands(length: Dim) -> dict[Dim, int] | None:
 def needed_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[Dim, ...]:
     """Returns the lengths whose masks a region takes, in order of first use. A constant length has no mask: every
     position is real."""
-    return _read_lengths(region, instances)[0]
-
-
-def derived_lengths(region: Region, instances: Mapping[str, Instance]) -> Collection[Dim]:
-    """Returns the lengths that only the result of a loop of a region has, if the region reads their masks. These follow
-    from the masks of the lengths that they add up."""
-    return _read_lengths(region, instances)[1]
-
-
-def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tuple[Dim, ...], Collection[Dim]]:
     types = {value.id: value.type for value in region.inputs}
     present = {length for kind in types.values() for length in kind.lengths}
     computed: set[Dim] = set()
     summands_of: dict[Dim, Iterable[Dim]] = {}
     needed: dict[Dim, None] = {}
-    derived: set[Dim] = set()
     for node in region.nodes:
         argument_types = [types[source] for source in node.inputs if source in types]
         for read in (*_lengths_of_masks(node, argument_types, instances), *divisor_lengths(node, types)):
-            if read in summands_of:
-                derived.add(read)
+            # The mask of a length that only the result of a loop has follows from those that it adds up.
             for length in summands_of.get(read, (read,)):
                 if length.constant is None and length not in computed:
                     needed[length] = None
@@ -114,7 +102,7 @@ def _read_lengths(region: Region, instances: Mapping[str, Instance]) -> tuple[tu
                 if parts := summands(length):
                     summands_of[length] = parts
         present |= lengths
-    return tuple(needed), derived
+    return tuple(needed)
 
 
 def _lengths_of_masks(node: Node, types: Sequence[Type], instances: Mapping[str, Instance]) -> Iterator[Dim]:

@@ -98,7 +98,7 @@ def lower(
 ) -> PythonProgram:
     """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit;
     `classes` are those of the graph's instances, by their paths, from which passes take what they need to know."""
-    graph = with_batch_sources(graph)
+    graph = replace(graph, region=_with_sources(graph.region))
     known = {path: kind for path, kind in (classes or {}).items() if not _has_another_forward(kind)}
     context = PassContext(graph.instances, known, frozenset(without))
     lengths = length_facts.needed_lengths(graph.region, graph.instances)
@@ -127,19 +127,15 @@ def _has_another_forward(kind: type[nn.Module]) -> bool:
     )
 
 
-def with_batch_sources(graph: Graph) -> Graph:
-    """Returns the graph in which every body has a tensor among its inputs, from which blocks without inputs, such as
-    `learned`, take the size of the batch. A body has none if its loop emits a value that needs no state and nothing
-    from outside."""
-    return replace(graph, region=_with_sources(graph.region))
-
-
 def batch_source(inputs: Sequence[Input]) -> Input | None:
     """Returns the first tensor among the inputs of a region; None if there is none."""
     return next((value for value in inputs if value.type.name not in ("number", "chunks")), None)
 
 
 def _with_sources(region: Region) -> Region:
+    """Returns the region in which every body has a tensor among its inputs, from which blocks without inputs, such as
+    `learned`, take the size of the batch. A body has none if its loop emits a value that needs no state and nothing
+    from outside."""
     source = batch_source(region.inputs)
     return replace(
         region, nodes=tuple(_with_captured_source(node, source) if node.regions else node for node in region.nodes)

@@ -268,7 +268,12 @@ class Compaction:
         indices = torch.arange(size, device=rows.remaining.device) if self._indices is None else self._indices
         self._left.append((indices[rows.leaving], tuple(result.index_select(0, rows.leaving) for result in results)))
         self._indices = indices[rows.remaining]
-        return [select_rows(value, rows.remaining, size) for value in values]
+
+        def remaining(tensor: Tensor) -> Tensor:
+            # A field of a halting state without a row for each sample is a number of the loop.
+            return tensor.index_select(0, rows.remaining) if tensor.shape[:1] == (size,) else tensor
+
+        return [map_tensors(remaining, value) for value in values]
 
     def restore(self, results: Sequence[Tensor]) -> list[Tensor]:
         """Returns the results of all samples in their order; `results` are those of the remaining rows."""
@@ -277,12 +282,6 @@ class Compaction:
         parts = [*self._left, (self._indices, tuple(results))]
         order = torch.cat([indices for indices, _ in parts]).argsort()
         return [torch.cat(columns).index_select(0, order) for columns in zip(*(part for _, part in parts), strict=True)]
-
-
-def select_rows(value: Any, rows: Int[Tensor, " r"], batch: int) -> Any:  # Any: as in `map_tensors`
-    """Returns some rows of a value of a loop; a value without the batch axis is returned unchanged."""
-    # A field of a halting state without a row for each sample is a number of the loop.
-    return map_tensors(lambda tensor: tensor.index_select(0, rows) if tensor.shape[:1] == (batch,) else tensor, value)
 
 
 def map_tensors(change: Callable[[Tensor], Tensor], value: Any) -> Any:  # Any: a tensor, a mask, a number, chunks

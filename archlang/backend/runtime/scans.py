@@ -57,10 +57,6 @@ class ScanLoop(Loop):
     before: int | None = None
     growing: tuple[GrowingState, ...] = ()
 
-    def _is_cut(self, index: int) -> bool:
-        """Whether the carried states lose their gradient before the part of this index."""
-        return self.truncated is not None and index > 0 and index % self.truncated == 0
-
     def _before(
         self, sequence: Float[Tensor, "b n d"], mask: Bool[Tensor, "b n"] | None, starts: Sequence[int]
     ) -> list[tuple[Any, ...]]:
@@ -123,7 +119,7 @@ class ScanLoop(Loop):
         extras: list[Costs] = []
         head_results: list[tuple[Any, ...]] = []
         for index, (part, real) in enumerate(zip(parts, reals, strict=True)):
-            if self._is_cut(index):
+            if self.truncated is not None and index > 0 and index % self.truncated == 0:
                 cut_states = [state.detach() for state in states]
                 # A sample that has ended keeps the gradient of its last states.
                 states = cut_states if real is None else _where_real(real, cut_states, states)

@@ -301,7 +301,6 @@ class PuzzleFileTask(FileTask):
     kind = Kind.TAGGING
     in_distribution = SPLITS
     unit = Unit.SEQUENCE
-    metrics = ("accuracy", "token_accuracy")
 
     @property
     def lexicons(self) -> dict[str, Lexicon]:

@@ -71,6 +71,18 @@ class Unit(Enum):
     SEQUENCE = "sequence"
 
 
+# What `accuracy` counts, and the metrics, unless a class says otherwise.
+_UNITS = {
+    **dict.fromkeys((Kind.CLASSIFICATION, Kind.PAIRS, Kind.SPANS), Unit.SAMPLE),
+    **dict.fromkeys((Kind.LANGUAGE_MODEL, Kind.POINTING, Kind.REGRESSION), Unit.POSITION),
+    **dict.fromkeys((Kind.SEQ2SEQ, Kind.SETS), Unit.SEQUENCE),
+}
+_METRICS = {
+    Unit.SAMPLE: ("accuracy",), Unit.POSITION: ("accuracy", "sequence_accuracy"),
+    Unit.SEQUENCE: ("accuracy", "token_accuracy"),
+}  # fmt: skip
+
+
 class Task(Protocol):
     """A task with its statics bound.
 
@@ -258,6 +270,9 @@ class ShippedTask(ABC):
     begin_end: bool
 
     name: ClassVar[str]
+    kind: ClassVar[Kind]
+    unit: ClassVar[Unit]
+    metrics: ClassVar[tuple[str, ...]]
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
     # Statics, numbers and ranges of numbers, of which no two may overlap, because items of two splits could be equal.
     disjoint: ClassVar[tuple[str, ...]] = ()
@@ -266,6 +281,11 @@ class ShippedTask(ABC):
     def __init_subclass__(cls) -> None:
         if cls.__module__.startswith("archlang.tasks."):  # a subclass elsewhere keeps the signature of its base
             cls.name = cls.__module__.rpartition(".")[2]
+            own = vars(cls)
+            if "kind" in own and not hasattr(cls, "unit"):
+                cls.unit = _UNITS[cls.kind]
+            if "unit" in own and "metrics" not in own:
+                cls.metrics = _METRICS[cls.unit]
 
     def __init__(self, **statics: object) -> None:
         self._bind(statics).finish()
@@ -386,8 +406,6 @@ class PairTask(ShippedTask):
 
     kind = Kind.SEQ2SEQ
     marks = PAIR_MARKS
-    unit = Unit.SEQUENCE
-    metrics: ClassVar[tuple[str, ...]] = ("accuracy", "token_accuracy")
 
     @property
     def begin(self) -> int:
