@@ -17,17 +17,17 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_469, 4_200, 269),
-    "elaborate resolve types plan": (11_463, 9_800, 1_663),
+    "syntax": (4_465, 4_200, 265),
+    "elaborate resolve types plan": (11_447, 9_800, 1_647),
     "train api": (10_695, 7_900, 2_795),
-    "tasks data": (10_362, 8_600, 1_762),
+    "tasks data": (10_346, 8_600, 1_746),
     "export": (2_006, 2_400, 0),
-    "editor play": (4_641, 4_400, 241),
+    "editor play": (4_616, 4_400, 216),
     "reports": (3_912, 3_700, 212),
     "cli": (3_883, 3_500, 383),
-    "": (23_504, 16_500, 7_004),
+    "": (23_445, 16_500, 6_945),
 }
-TOTAL = 74_935  # the aim is 61,000, and the room of the parts
+TOTAL = 74_815  # the aim is 61,000, and the room of the parts
 TESTS = 67_516  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
