@@ -400,7 +400,10 @@ def check_declared_page(declaration: Declaration, report: Callable[[Diagnostic],
 
 def width(binding: Binding, field: tree.InputParameter) -> int:
     """The second size of a field: of its own vocabulary, or how many numbers stand at a position; 0 for no number."""
-    size = binding.evaluator.value(field.type.dimensions[1], "int")
+    written, given = field.type.dimensions[1], sizes_of_task(binding)
+    if written.span.text in given:
+        return given[written.span.text]
+    size = binding.evaluator.value(written, "int")
     return (size.constant or 0) if isinstance(size, Dim) else 0
 
 

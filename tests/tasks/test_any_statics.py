@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archlang.tasks import arithmetic
+from archlang.tasks.kit import lengths
 from archlang.tasks.kit.mistakes import TaskError
 from archlang.tasks.kit.split import Ragged
-from archlang.tasks.kit.task import group_values
+from archlang.tasks.kit.task import field_vocabulary, group_values
 from archlang.types.statics import Interval
 from tests.tasks.every import build
 
@@ -76,6 +77,30 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
     ),
     "phone_book": statics(**BY_LENGTH, names=st.integers(0, 14), digits=st.integers(0, 3)),
     "n_gram_lookup": statics(**BY_LENGTH, symbols=st.integers(1, 4), gram=st.integers(0, 4)),
+    "in_context_recall": statics(
+        symbols=st.integers(0, 9), noise=st.integers(-1, 100), noise_symbols=st.integers(0, 4),
+        length=st.integers(0, 12), test_length=NUMBERS,
+    ),
+    "fuzzy_in_context_recall": statics(
+        symbols=st.integers(0, 9), most=st.integers(0, 4), length=st.integers(0, 20), test_length=NUMBERS,
+    ),
+    "compression": statics(symbols=st.integers(0, 9), length=st.integers(0, 9), test_length=NUMBERS),
+    "memorization": statics(keys=st.integers(0, 9), length=st.integers(0, 9), test_length=NUMBERS),
+    "mano": statics(**BY_LENGTH, modulus=st.integers(0, 9)),
+    "depo": statics(
+        **BY_LENGTH, symbols=st.integers(0, 9), size=st.integers(0, 3), depth=st.integers(0, 4),
+        questions=st.integers(0, 4),
+    ),
+    "brevo": statics(**BY_LENGTH, names=st.integers(0, 14)),
+    "regbench": statics(
+        symbols=st.integers(0, 6), states=st.integers(0, 5), edges=st.integers(0, 4), longest=st.integers(0, 6),
+        length=st.integers(0, 12), test_length=NUMBERS,
+    ),
+    "shortest_paths": statics(
+        **BY_LENGTH, names=st.integers(0, 14), degree=st.integers(0, 4), weights=st.integers(0, 4),
+        farthest=st.integers(0, 5),
+    ),
+    "coupled_addition": statics(**BY_LENGTH, base=st.integers(0, 12), most=st.integers(0, 30)),
     "lego": statics(**BY_LENGTH, variables=st.integers(0, 14)),
     "sudoku": statics(train=BLANKS, test=BLANKS, side=st.sampled_from([4, 4, 4, 5]), puzzles=st.integers(0, 3)),
     "maze": statics(**BY_LENGTH, side=st.integers(2, 9)),
@@ -101,8 +126,8 @@ def test_statics_are_refused_or_give_whole_items(name: str, data: st.DataObject)
     chosen = data.draw(TASKS[name])
     try:
         task = build(name, **chosen)
-        # Ten levels of a thousand trees at once would be what takes the time.
-        with patch.object(arithmetic, "_BATCH", 1 << 8):
+        # Many items at once would be what takes the time.
+        with patch.object(arithmetic, "_BATCH", 1 << 8), patch.object(lengths, "_BATCH_SYMBOLS", 1 << 11):
             splits = {split: task.generate(split, data.draw(st.integers(0, 3))) for split in task.split_names()}
     except TaskError:
         return
@@ -112,8 +137,8 @@ def test_statics_are_refused_or_give_whole_items(name: str, data: st.DataObject)
         assert {len(group) for group in items.groups.values()} == {len(items)}
         for group, values in group_values(task, split).items():
             assert set(items.groups[group].tolist()) <= set(values)
-        fields = [field for field in items.inputs.values() if field.values.ndim == 1]
-        assert all(field.values.max(initial=0) < len(task.vocabulary) for field in fields)
+        for name, field in items.inputs.items():
+            assert field.values.ndim > 1 or field.values.max(initial=0) < len(field_vocabulary(task, name))
         if isinstance(items.targets, Ragged):
             # What is answered stands at the places of the last field.
             *_, followed = items.inputs.values()

@@ -11,6 +11,7 @@ OF_SHORT_ITEMS = (
     "parity", "modular_arithmetic", "bucket_sort", "stack_manipulation", "even_pairs", "cycle_navigation",
     "reverse_string", "duplicate_string", "odds_first", "missing_duplicate_string", "binary_addition",
     "binary_multiplication", "compute_sqrt", "modular_arithmetic_brackets", "addition", "multiplication",
+    "mano",
 )  # fmt: skip
 SHARED = {(name, "valid"): SHORT for name in OF_SHORT_ITEMS}
 
