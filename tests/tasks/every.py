@@ -56,8 +56,8 @@ SMALL: dict[str, dict[str, object]] = {
             "even_pairs", "cycle_navigation", "reverse_string", "duplicate_string", "odds_first",
             "missing_duplicate_string", "binary_addition", "binary_multiplication", "compute_sqrt",
             "modular_arithmetic_brackets", "addition", "set_complement", "phone_book", "n_gram_lookup",
-            "multiplication", "lego", "in_context_recall", "fuzzy_in_context_recall", "compression", "memorization", "mano",
-            "depo", "brevo", "regbench", "shortest_paths", "coupled_addition",
+            "multiplication", "lego", "in_context_recall", "fuzzy_in_context_recall", "compression", "memorization",
+            "mano", "depo", "brevo", "regbench", "shortest_paths", "coupled_addition",
         )
     },
     "selective_copying": {"train_size": 50, "valid_size": 5, "test_size": 5},
