@@ -23,7 +23,7 @@ from archlang.plan.written_table import WrittenTable, averages, recipe_names
 from archlang.resolve import library
 from archlang.resolve.mistakes import declared_by_library_only, incomplete_optimizer, too_much_work
 from archlang.resolve.resolve import Declaration, Item, ProgramLoader, ResolvedFile
-from archlang.resolve.unused import unbound_names, unused_names, unused_uses
+from archlang.resolve.unused import hidden_names, unbound_names, unused_names, unused_uses
 from archlang.syntax.tokens import PART_WORDS, RECIPE_WORDS, TABLE_WORDS
 from archlang.syntax.tree import Columns, Definition, Extern, Recipe, Table, Use
 
@@ -81,6 +81,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
             _check_file(resolved, report)
     except ProgramError as error:
         return error.diagnostics  # more errors than are shown
+    report.add(hidden_names(resolved))
     if not any(diagnostic.is_error for diagnostic in report.sorted()):
         report.add(unused_uses(resolved))  # else a misspelt name may be of a used file
     unparsed = [item for item in resolved.program.all_items if not item.is_whole]

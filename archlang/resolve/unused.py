@@ -105,6 +105,23 @@ def unused_uses(resolved: ResolvedFile) -> Iterator[Diagnostic]:
             yield mistakes.unused_use(use.path_span, use.path, use.span)
 
 
+def hidden_names(resolved: ResolvedFile) -> Iterator[Diagnostic]:
+    """Yields a warning for each name that the file calls, and that a `use` line and it, or two such lines, define."""
+    called: dict[str, Name] = {}
+    for item in resolved.program.all_items if resolved.uses else ():
+        for node in walk(item):
+            if isinstance(node, Name):
+                called.setdefault(node.text, node)
+    first: dict[str, tree.Use] = {}
+    for use, names in resolved.uses:
+        for name in sorted(names & called.keys()):
+            earlier = first.setdefault(name, use)
+            if name in resolved.own:
+                yield mistakes.hidden_by_own(resolved.own[name].item.name_span, name, use.path_span)
+            elif earlier.path != use.path:
+                yield mistakes.hidden_by_use(use.path_span, name, earlier.path_span)
+
+
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 

@@ -79,3 +79,25 @@ def test_a_file_that_is_used_for_nothing_is_reported(text: str, is_unused: bool)
     ] * is_unused
     if is_unused:
         assert apply_edits(text + BODY, mistakes[0].edits) == (text + BODY).partition("\n")[2]
+
+
+USES = "use archlang.models.rwkv\nuse archlang.models.attention_weights\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("use archlang.models.rwkv\nblock token_shift(h: seq[n, d]) -> seq[n, d] { return h }\nCALL", "token_shift"),
+        (f"{USES}CALL", "archlang.models.attention_weights"),
+        (f"{USES.replace('rwkv', 'rwkv as r')}CALL", None),
+        (f"{USES.replace('attention_weights', 'rwkv')}CALL", None),
+        (
+            f"{USES}block f(h: seq[n, d]) -> seq[n, d] {{ return rwkv7_channel_mix[8](forgetting_attention[1](h)) }}",
+            None,
+        ),
+    ],
+)
+def test_a_name_that_two_files_bring_is_reported_where_it_is_called(text: str, place: str | None) -> None:
+    call = "block f(h: seq[n, d]) -> seq[n, d] { return token_shift(h) }"
+    mistakes = [mistake for mistake in check_text(text.replace("CALL", call)) if mistake.code.startswith("W")]
+    assert [(mistake.code, mistake.span.text) for mistake in mistakes] == [("W0210", place)] * (place is not None)
