@@ -193,8 +193,14 @@ def _all_turns(graph: Graph, *, attending: bool = False) -> tuple[str, ...]:
 
 
 def _attends(graph: Graph, loop: Node) -> bool:
-    inner = [graph.instances[node.instance] for region in loop.regions for node in region.walk() if node.instance]
-    return any(map(_is_open, loop.types)) and any(own.kind == "attention" for each in inner for own in each.records)
+    """Whether the states of a loop are sequences, and attention in it reads a sequence, not slots of a fixed number."""
+    for region in (inner for outer in loop.regions for inner in outer.regions()):
+        types = region.types()
+        for node in region.nodes:
+            records = () if node.instance is None else graph.instances[node.instance].records
+            if any(own.kind == "attention" for own in records) and _is_open(types[node.inputs[-1]]):
+                return any(map(_is_open, loop.types))
+    return False
 
 
 def _all_acts(graph: Graph) -> set[tuple[str, tuple[float, ...]]]:

@@ -153,6 +153,38 @@ def parallel_loop(w: Weights, x: Tensor) -> Tensor:
     return h
 
 
+def loop_former(w: Weights, h: Tensor) -> Tensor:
+    def embedded(name: str, t: float) -> Tensor:
+        angles = torch.tensor([t * 10_000 ** (-i / 5) for i in range(5)])
+        hidden = silu(w.map(f"{name}.linear", torch.cat((angles.cos(), angles.sin()))))
+        return w.map(f"{name}.linear_2", hidden)
+
+    for t in (0, 1 / 3, 2 / 3):
+        e = silu(embedded("time", t) + embedded("size", 1 / 3))
+        for at in ("stack.0.", "stack.1."):
+            gate, gate_2, scale, scale_2 = w.map(f"{at}linear", e).chunk(4)
+            u = w.rms("no gain", h) * (1 + scale)
+            q, k, v = (w.map(f"{at}attention.{name}", u) for name in ("query", "key", "value"))
+            h = h + gate * w.map(f"{at}attention.output", weighed(softmax_past(scored(q, k, 2)), v))
+            v = w.rms("no gain", h) * (1 + scale_2)
+            h = h + gate_2 * w.map(f"{at}linear_3", gelu(w.map(f"{at}linear_2", v)))
+    return h
+
+
+def trellis_network(w: Weights, x: Tensor) -> Tensor:
+    def convolved(name: str, u: Tensor) -> Tensor:
+        before = torch.cat((torch.zeros(1, u.shape[1]), u[:-1]))
+        return before @ w[name][:, :, 0].T + u @ w[name][:, :, 1].T
+
+    c = h = torch.zeros(N, D)
+    for _ in range(3):
+        z = convolved("filter", h) + convolved("convolve", x) + w.of["convolve.bias"]
+        i, o, g, f = z.chunk(4, -1)
+        c = torch.sigmoid(f) * torch.cat((torch.zeros(1, D), c[:-1])) + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+    return h
+
+
 def continuous_thoughts(w: Weights, x: Tensor) -> Tensor:
     """Computes all layers again for each position."""
     inputs: list[Tensor] = []
@@ -183,6 +215,8 @@ ODD = "indices(x) - 2 * floor(indices(x) / 2)"
         (hyperloop, "hyperloop[feedforward[12], 3](x)", ("", "TC0, regular")),
         (mixer_loop, "mixer_loop[tanh, 12, 3](x)", ("", "TC0, regular")),
         (parallel_loop, "parallel_loop[2, 12, 3, 2](x)", ("", "TC0, turns")),
+        (loop_former, "loop_former[2, 12, 2, 3, 5](x)", ("", "TC0, turns, parity is hard")),
+        (trellis_network, "trellis_network[8, 3](x)", ("", "TC0, regular")),
         (continuous_thoughts, f"continuous_thoughts[2, 12](x, {ODD})", ("; ".join(3 * ["non-linear"]), "L")),
     ],
 )

@@ -26,10 +26,36 @@ def scalar_lstm(w: Weights, x: Tensor) -> Tensor:
         total = torch.sigmoid(f) * total + i.exp()
         h = torch.sigmoid(o) * c / total
         states.append(h)
-    parts = torch.stack(states).reshape(N, 2, 4)
+    return normed(w, torch.stack(states))
+
+
+def normed(w: Weights, y: Tensor) -> Tensor:
+    parts = y.reshape(N, 2, -1)
     centred = parts - parts.mean(-1, keepdim=True)
-    normed = (centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()).reshape(N, D)
-    return normed * w["group_norm"] + w.of["group_norm.bias"]
+    part = (centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()).flatten(1)
+    return part * w["group_norm"] + w.of["group_norm.bias"]
+
+
+def matrix_lstm(w: Weights, x: Tensor) -> Tensor:
+    """Without the stabiliser m."""
+    u, z = w.map("linear", x), w.map("linear_2", x)
+    c = silu(w.convolved("filter", u))
+
+    def grouped(name: str, y: Tensor) -> Tensor:
+        return torch.cat([y[:, 4 * g : 4 * g + 4] @ w[name][4 * g : 4 * g + 4, :, 0].T for g in range(4)], -1)
+
+    q, k, v = grouped("query", c), grouped("key", c), grouped("value", u)
+    i, f = (w.map(name, torch.cat((q, k, v), -1)) for name in ("input", "forget"))
+    rows = torch.zeros(N, 16)
+    for h in range(2):
+        part, memory, total = slice(8 * h, 8 * h + 8), torch.zeros(8, 8), torch.zeros(8)
+        for t in range(N):
+            kept, written = torch.sigmoid(f[t, h]), i[t, h].exp()
+            memory = kept * memory + written * torch.outer(k[t, part] / 8**0.5, v[t, part])
+            total = kept * total + written * k[t, part] / 8**0.5
+            rows[t, part] = q[t, part] @ memory / (total @ q[t, part]).abs().clamp(min=1)
+    skip = (1 + w["learned"][0]) * c
+    return w.map("linear_3", (normed(w, rows) + skip) * silu(z))
 
 
 def min_gru(w: Weights, x: Tensor) -> Tensor:
@@ -72,6 +98,7 @@ FADES = ("diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular")
     ("slow", "call", "card"),
     [
         (scalar_lstm, "scalar_lstm[2](x)", ("; ".join(4 * ["non-linear"]), "L, regular")),
+        (matrix_lstm, "matrix_lstm[2](x)", ("diagonal [0, inf]; diagonal [0, inf]; non-linear", "L, regular")),
         (min_gru, "min_gru[8](x)", FADES),
         (min_lstm, "min_lstm[8](x)", FADES),
         (permuting_state_space, "permuting_state_space[3, dictionary = 2](x)", ("matrix; matrix", "PNC1, regular")),

@@ -86,7 +86,8 @@ def chained_turns(w: Weights, h: Tensor) -> Tensor:
 def slot_attention(w: Weights, x: Tensor) -> Tensor:
     u, s = w.layer_norm("norm", x), w["learned"]
     k, v = w.map("linear", u), w.map("linear_2", u)
-    for _ in range(3):
+    for turn in range(3):
+        s = s.detach() if turn == 1 else s
         shares = (k @ w.map("query", w.layer_norm("slot_norm", s)).T / D**0.5).softmax(-1) + 1e-8
         read = (shares / shares.sum(0)).T @ v
         z, r = (torch.sigmoid(w.map(name, torch.cat((read, s), -1))) for name in ("linear_3", "linear_4"))
@@ -132,7 +133,7 @@ REGULAR = "TC0, regular"
         (recall_network, "recall_network[8, 3](x)", "TC0", False),
         (chained_turns, "chained_turns[2, 12](x)", "TC0", True),
         (hybrid_loop, "hybrid_loop[tanh, 2, 12, 2, 2, period = 2](x)", "TC0, turns", True),
-        (slot_attention, "x + sum(slot_attention[3, 12](x))", "TC0", False),
+        (slot_attention, "x + sum(slot_attention[3, 12, kept = 2](x))", "TC0", False),
         (relational_network, "relational_network[3](x, greater(distances(x, x)))", "TC0", False),
     ],
 )
