@@ -100,6 +100,7 @@ def _stages(device: str, out: Path) -> Iterator[Stage]:
 
 # Cases of `python -m benchmarks` by the name of their stage: first what the run of 26 November 2026 left unmeasured.
 _LAST_UNMEASURED = "linear recurrences beside flash-linear-attention"
+_WRITTEN = [f"written: {form}, N" for form in ("soft_cap", "window", "forgetting")]
 _CASES = {
     "peak memory": ["memory: "],
     "halting as CUDA graphs": ["halting: ", "--graphs"],
@@ -115,7 +116,8 @@ _CASES = {
     "UT, GUT, TLB, GUTLB": ["dynamic halt: "],
     "linear mixers": ["mixers: "],
     "geometric attention": ["operators: geometric"],
-    "attention that pages write": [f"written: {form}, N" for form in ("soft_cap", "window", "forgetting")],
+    "attention that pages write, as CUDA graphs": [*_WRITTEN, "--graphs"],
+    "attention that pages write": _WRITTEN,
     "PANM": ["panm: "],
     "NDR": ["ndr: "],
 }

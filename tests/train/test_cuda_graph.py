@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from archlang.backend.runtime import linear_recurrence, parallel_scans
+from archlang.backend.runtime import linear_recurrence, parallel_scans, row_blocks
 from archlang.backend.runtime.loops import halting_loops
 from archlang.backend.runtime.stacking import answering
 from archlang.blocks.halting import TokenHalt
@@ -39,6 +39,7 @@ from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 from tests.tiny_run import TASK, StopAfter, latest_weights
 from tests.train.test_refusals import HALTING as ADAPTIVE
 from tests.train.test_step import synchronizes
+from tests.unchecked_shapes import unchecked_shapes
 
 # Functions that make a tensor on the host, if they are not told where.
 FACTORIES = frozenset(
@@ -933,6 +934,39 @@ def test_on_a_gpu_recurrences_evaluations_and_written_answers_become_graphs(
     assert ("evaluations" in launched) == (name not in RECURRENT)
     for split in plain:
         assert graphs[split].metrics == pytest.approx(plain[split].metrics, abs=1e-3)
+
+
+CAPPED = """
+model small[d = 64](x: tokens[n]) -> logits[n, vocab] {
+    h = embed[d](x)
+    q = linear[d](h)
+    k = linear[d](h)
+    y = weigh[causal = true](softmax_keys[causal = true](scores[2, softcap = 3.0](q, k)), linear[d](h))
+    return linear[vocab](h + y)
+}
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_graphs_hold_the_kernel_that_torch_compiles_for_written_attention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_blocks, "_BLOCK_ON_GPU", 1)
+    monkeypatch.setattr(row_blocks, "_KEPT", 0)
+    kernel, captured = row_blocks.kernel, list[bool]()
+
+    def noted(sample: Tensor, has_worked: bool) -> Any:  # Any: as the function
+        captured.append(torch.cuda.is_current_stream_capturing() and kernel(sample, has_worked) is not None)
+        return kernel(sample, has_worked)
+
+    monkeypatch.setattr(row_blocks, "kernel", noted)
+    (tmp_path / "small.arch").write_text(CAPPED + FLIPFLOP)
+    plan = plan_recipe(tmp_path / "small.arch")
+    with unchecked_shapes():
+        curves = [train(plan, tmp_path / str(form), with_graphs=form, device="cuda") for form in (True, False)]
+    assert any(captured)
+    torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.gpu

@@ -130,9 +130,11 @@ def _compiled() -> Callable[..., Tensor]:
     return torch.compile(flex_attention, fullgraph=True)
 
 
-def kernel(sample: Tensor) -> Callable[..., Tensor] | None:
-    """Returns `flex_attention` where torch compiles it with derivatives: on a GPU, outside of captures of graphs."""
-    return _compiled() if sample.is_cuda and not torch.cuda.is_current_stream_capturing() else None
+def kernel(sample: Tensor, has_worked: bool) -> Callable[..., Tensor] | None:
+    """Returns `flex_attention` where torch compiles it with derivatives: on a GPU. A capture of a graph cannot wait for
+    the compiler: there only where it `has_worked` in a pass before."""
+    is_ready = sample.is_cuda and (has_worked or not torch.cuda.is_current_stream_capturing())
+    return _compiled() if is_ready else None
 
 
 @cache
@@ -247,7 +249,8 @@ class RowBlocks:
 
     def _by_pairs(self, pairs: Pairs, owner: nn.Module, values: Sequence[Any]) -> tuple[Tensor, ...] | None:
         """Returns the results by `flex_attention`; None where it does not run, or has refused the group before."""
-        attend, has_gradient = kernel(self._sample(values)), torch.is_grad_enabled()
+        has_gradient = torch.is_grad_enabled()
+        attend = kernel(self._sample(values), self.works.get(has_gradient, False))
         if attend is None or not self.works.get(has_gradient, True):
             return None
         try:

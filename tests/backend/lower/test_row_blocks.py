@@ -441,7 +441,7 @@ def flexed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Tensor]]:
         return results[-1]
 
     monkeypatch.setattr(flex, "_validate_device", lambda *_: None)
-    monkeypatch.setattr(row_blocks, "kernel", lambda _: attend)
+    monkeypatch.setattr(row_blocks, "kernel", lambda *_: attend)
     with unchecked_shapes():
         yield results
 
@@ -467,7 +467,7 @@ def test_maps_are_computed_in_blocks_where_flex_attention_fails(build: Build, mo
         raise NotImplementedError("this head is too small")
 
     small_blocks(monkeypatch, 1)
-    monkeypatch.setattr(row_blocks, "kernel", lambda _: refuse)
+    monkeypatch.setattr(row_blocks, "kernel", lambda *_: refuse)
     by_rows, whole = build(BODIES["a soft cap"])
     with pytest.warns(UserWarning, match="in blocks of rows, because flex_attention fails: this head is too small"):
         got = outcome(by_rows, False)
@@ -478,7 +478,21 @@ def test_maps_are_computed_in_blocks_where_flex_attention_fails(build: Build, mo
 
 
 def test_a_processor_never_asks_flex_attention() -> None:
-    assert row_blocks.kernel(torch.zeros(1)) is None
+    assert row_blocks.kernel(torch.zeros(1), has_worked=True) is None
+
+
+class OnGpu(Tensor):
+    is_cuda = True
+
+
+@pytest.mark.parametrize(("is_captured", "has_worked"), [(False, False), (False, True), (True, False), (True, True)])
+def test_nothing_is_compiled_while_a_graph_is_captured(
+    is_captured: bool, has_worked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: is_captured)
+    monkeypatch.setattr(row_blocks, "_compiled", lambda: flex.flex_attention)
+    attend = row_blocks.kernel(torch.zeros(1).as_subclass(OnGpu), has_worked)
+    assert (attend is None) == (is_captured and not has_worked)
 
 
 @pytest.mark.gpu
