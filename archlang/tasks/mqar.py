@@ -11,6 +11,7 @@ Arora et al. (2024), Zoology.
 """
 
 from collections.abc import Collection, Mapping
+from math import isqrt
 
 import numpy as np
 
@@ -26,8 +27,13 @@ class Mqar(ShippedTask):
     words: int
     length: int
     pairs: int
+    more_length: tuple[int, ...]
+    more_pairs: tuple[int, ...]
+    more_size: int
     test_length: tuple[int, ...]
     test_pairs: tuple[int, ...]
+    updates: int
+    compound: bool
     power: float
 
     kind = Kind.LANGUAGE_MODEL
@@ -37,14 +43,18 @@ class Mqar(ShippedTask):
     metrics = ("accuracy", "sequence_accuracy")
 
     def check(self) -> None:
-        if len(self.test_length) != len(self.test_pairs):
-            counts = len(self.test_length), len(self.test_pairs)
-            raise mistakes.lists_differ("test_length", self.name, counts[0], "test_pairs", counts[1])
-        for length, pairs in self._cells():
-            # A pair takes at least four symbols: the key, the value, the repeated key, and one symbol after it.
-            most = min(length // 4, self.words // 2 - 1)
-            if pairs > most:
-                raise mistakes.outside(self.name, "test_pairs", pairs, 1, most)
+        for name in ("more", "test"):
+            counts = [len(getattr(self, f"{name}_{list_name}")) for list_name in ("length", "pairs")]
+            if counts[0] != counts[1]:
+                raise mistakes.lists_differ(f"{name}_length", self.name, counts[0], f"{name}_pairs", counts[1])
+        part, stride = self.words // (self.key_size + 1), self.key_size + 1
+        for split, static in (("train", "more_pairs"), ("test", "test_pairs")):
+            for number, (length, pairs) in enumerate(self._cells(split)):
+                # A pair takes twice its size: its key, its value, the repeated key, and one symbol after it.
+                most = min((length // stride - self.updates) // 2, (part - 1) ** self.key_size, part)
+                if not max(self.updates, 1) <= pairs <= most:
+                    name = "pairs" if (split, number) == ("train", 0) else static
+                    raise mistakes.outside(self.name, name, pairs, max(self.updates, 1), most)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -54,19 +64,25 @@ class Mqar(ShippedTask):
         return ("train", "valid", *(("test",) if self.test_length else ()))
 
     def group_values(self, split: str) -> Mapping[str, Collection[int]]:
-        if split == "test":
-            return {"length": self.test_length, "pairs": self.test_pairs}
-        return {"length": (self.length,), "pairs": (self.pairs,)}
+        cells = self._cells(split)
+        return {"length": {length for length, _ in cells}, "pairs": {pairs for _, pairs in cells}}
 
     def make(self, split: str, seed: int) -> Split:
-        cells = self._cells() if split == "test" else ((self.length, self.pairs),)
-        return join_splits([self._draw(split, length, pairs, seed) for length, pairs in cells])
+        sizes = [self.size(split), *([self.more_size] * len(self.more_pairs) if split == "train" else [])]
+        cells = enumerate(self._cells(split))
+        return join_splits([self._draw(split, *cell, seed, sizes[min(at, len(sizes) - 1)]) for at, cell in cells])
 
-    def _cells(self) -> tuple[tuple[int, int], ...]:
-        return tuple(zip(self.test_length, self.test_pairs, strict=False))
+    @property
+    def key_size(self) -> int:
+        return 1 + self.compound
 
-    def _draw(self, split: str, length: int, pairs: int, seed: int) -> Split:
-        size = self.size(split)
+    def _cells(self, split: str) -> list[tuple[int, int]]:
+        lengths, pairs = (self.length, *self.more_length), (self.pairs, *self.more_pairs)
+        if split == "test":
+            lengths, pairs = self.test_length, self.test_pairs
+        return list(zip(lengths, pairs, strict=False))
+
+    def _draw(self, split: str, length: int, pairs: int, seed: int, size: int) -> Split:
         rng = RandomStream("mqar", split, length, pairs, seed)
         search = Drawing(self.name, f"{split}_size", size, "choose more `words`", share=DISJOINT_SHARES[split])
         rows, answers = np.empty((size, length), dtype=np.int32), np.empty((size, length), dtype=np.int32)
@@ -81,16 +97,38 @@ class Mqar(ShippedTask):
 
     def _rows(self, rng: RandomStream, count: int, length: int, pairs: int) -> tuple[Integers, Integers]:
         """Returns random sequences [count, length], and the answer at each position or -1 [count, length]."""
-        half = self.words // 2
-        keys = 1 + _without_repeats(rng, half - 1, pairs, count)
-        values = half + _without_repeats(rng, self.words - half, pairs, count)
+        stride, part = self.key_size + 1, self.words // (self.key_size + 1)
+        low, choices = self.key_size * part, self.words - self.key_size * part
+        keys = self._keys(rng, count, pairs, part)
+        values = low + _without_repeats(rng, choices, pairs, count)
+        facts = np.concatenate([keys, values[:, :, None]], axis=2)
         rows = rng.below(self.words, (count, length))
-        rows[:, 0 : 2 * pairs : 2], rows[:, 1 : 2 * pairs : 2] = keys, values
-        positions = 2 * pairs + 2 * _gaps(rng, (length - 2 * pairs) // 2, pairs, count, self.power)
+        if self.updates:
+            again = _without_repeats(rng, pairs, self.updates, count)
+            others = 1 + rng.below(choices - 1, again.shape)
+            np.put_along_axis(values, again, low + (np.take_along_axis(values, again, 1) - low + others) % choices, 1)
+            updated = np.concatenate([keys, values[:, :, None]], axis=2)
+            facts = np.concatenate([facts, np.take_along_axis(updated, again[:, :, None], 1)], axis=1)
+        context = facts.shape[1] * stride
+        rows[:, :context] = facts.reshape(count, context)
+        positions = context + stride * _gaps(rng, (length - context) // stride, pairs, count, self.power)
         answers = np.full((count, length), -1, dtype=np.int64)
-        np.put_along_axis(rows, positions, keys, axis=1)
-        np.put_along_axis(answers, positions, values, axis=1)
+        for place in range(self.key_size):
+            np.put_along_axis(rows, positions + place, keys[:, :, place], axis=1)
+        np.put_along_axis(answers, positions + self.key_size - 1, values, axis=1)
         return rows, answers
+
+    def _keys(self, rng: RandomStream, count: int, pairs: int, part: int) -> Integers:
+        """Returns different keys [count, pairs, key size]. Compound ones are cells of a grid, as small as it can be, so
+        that no half of a key determines its value."""
+        if not self.compound:
+            return 1 + _without_repeats(rng, part - 1, pairs, count)[:, :, None]
+        side = isqrt(pairs - 1) + 1
+        halves = 1 + _without_repeats(rng, part - 1, side, count), part + _without_repeats(rng, part, side, count)
+        cells = _without_repeats(rng, side * side, pairs, count)
+        return np.stack(
+            [np.take_along_axis(halves[0], cells // side, 1), np.take_along_axis(halves[1], cells % side, 1)], 2
+        )
 
 
 def _without_repeats(rng: RandomStream, choices: int, size: int, count: int) -> Integers:

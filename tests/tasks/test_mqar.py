@@ -1,8 +1,11 @@
 """Associative recall scores the value of each repeated key, and nothing else."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
+from archlang.tasks.kit.split import digest
 from archlang.tasks.mqar import Mqar
 from tests.tasks.every import answers_of, marks_of, replace
 
@@ -24,6 +27,51 @@ def test_answers_are_the_values_of_the_keys(split: str) -> None:
         assert {row[place]: answers_of(items)[index][place] for place in asked} == dict(zip(keys, values, strict=True))
         assert len(asked) == pairs
         assert all(place >= 2 * pairs and place % 2 == 0 for place in asked)
+
+
+def test_the_published_mixture_has_several_lengths_and_pairs() -> None:
+    task = replace(SMALL, more_length=(24, 40, 40), more_pairs=(4, 2, 8), more_size=30)
+    for split, sizes in (("train", [500, 30, 30, 30]), ("valid", [50] * 4)):
+        groups = task.generate(split, 0).groups
+        cells = zip(groups["length"].tolist(), groups["pairs"].tolist(), strict=True)
+        assert Counter(cells) == dict(zip([(20, 3), (24, 4), (40, 2), (40, 8)], sizes, strict=True))
+    assert digest(task.generate("test", 0)) == digest(SMALL.generate("test", 0))
+
+
+def test_the_value_that_an_update_gives_counts() -> None:
+    task = replace(SMALL, length=24, updates=2, test_pairs=(3, 8), test_length=(24, 40))
+    chosen = Counter[int]()
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        for index in range(len(items)):
+            row, pairs = items.inputs["x"][index].tolist(), int(items.groups["pairs"][index])
+            facts = list(zip(row[0 : 2 * pairs + 4 : 2], row[1 : 2 * pairs + 4 : 2], strict=True))
+            of = dict(facts[:pairs])
+            assert len({key for key, _ in facts[pairs:]}) == 2
+            assert all(32 <= value < 64 and of[key] != value for key, value in facts[pairs:])
+            asked = np.flatnonzero(marks_of(items)[index])
+            assert min(asked) >= 2 * len(facts)
+            assert {row[place]: answers_of(items)[index][place] for place in asked} == {**of, **dict(facts[pairs:])}
+            chosen.update([*of].index(key) for key, _ in facts[pairs:] if pairs == 3)
+    assert all(count == pytest.approx(sum(chosen.values()) / 3, rel=0.12) for count in chosen.values())
+
+
+def test_neither_half_of_a_compound_key_determines_a_value() -> None:
+    task = replace(SMALL, length=30, pairs=4, compound=True, test_pairs=(5, 9), test_length=(30, 54))
+    for split in task.split_names():
+        items = task.generate(split, 0)
+        for index in range(len(items)):
+            row, pairs = items.inputs["x"][index].tolist(), int(items.groups["pairs"][index])
+            facts = [tuple(row[place : place + 3]) for place in range(0, 3 * pairs, 3)]
+            of = {(first, second): value for first, second, value in facts}
+            assert len(of) == len(set(of.values())) == pairs
+            assert all(1 <= first < 21 <= second < 42 <= value < 64 for first, second, value in facts)
+            halves = [len({key[half] for key in of}) for half in (0, 1)]
+            side = {4: 2, 5: 3, 9: 3}[pairs]
+            assert halves == [side, side] if side**2 == pairs else max(halves) <= side
+            asked = np.flatnonzero(marks_of(items)[index])
+            assert {(row[at - 1], row[at]): answers_of(items)[index][at] for at in asked} == of
+            assert all(at >= 3 * pairs and at % 3 == 1 for at in asked)
 
 
 def test_test_combines_its_lengths_with_their_pairs() -> None:
