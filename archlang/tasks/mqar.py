@@ -27,14 +27,14 @@ class Mqar(ShippedTask):
     words: int
     length: int
     pairs: int
-    more_length: tuple[int, ...]
-    more_pairs: tuple[int, ...]
-    more_size: int
     test_length: tuple[int, ...]
     test_pairs: tuple[int, ...]
-    updates: int
-    compound: bool
     power: float
+    # Of `mqar_variants`
+    more_length: tuple[int, ...] = ()
+    more_pairs: tuple[int, ...] = ()
+    more_size = updates = 0
+    compound = False
 
     kind = Kind.LANGUAGE_MODEL
     breakdown = "length"

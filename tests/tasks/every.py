@@ -49,6 +49,7 @@ SMALL: dict[str, dict[str, object]] = {
     "dyck": {"train_size": 50, "valid_size": 5},
     "arithmetic": {"train_size": 220, "iid_size": 5},
     "mqar": {"train_size": 5, "valid_size": 5, "test_size": 5},
+    "mqar_variants": {"train_size": 5, "more_size": 5, "valid_size": 5, "test_size": 5},
     "parity": {"train_size": 50},
     **{
         name: {"train_size": 50, "valid_size": 30, "test_size": 30}

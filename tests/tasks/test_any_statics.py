@@ -48,8 +48,12 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
     ),
     "mqar": statics(
         words=st.integers(0, 40), length=st.integers(0, 30), pairs=st.integers(0, 8), test_length=NUMBERS,
-        test_pairs=NUMBERS, more_length=NUMBERS, more_pairs=NUMBERS, updates=st.integers(0, 3), compound=TRUTH,
-        power=st.floats(-0.5, 1.5),
+        test_pairs=NUMBERS, power=st.floats(-0.5, 1.5),
+    ),
+    "mqar_variants": statics(
+        words=st.integers(0, 40), length=st.integers(0, 30), pairs=st.integers(0, 8), test_length=NUMBERS,
+        test_pairs=NUMBERS, more_length=NUMBERS, more_pairs=NUMBERS, more_size=st.integers(0, 12),
+        updates=st.integers(0, 3), compound=TRUTH,
     ),
     "parity": statics(**BY_LENGTH, begin_end=TRUTH),
     "automaton": statics(

@@ -53,6 +53,9 @@ DIGESTS: dict[str, dict[str, str]] = {
     "dyck[test_size = 20, distinct = false]": {"test": "71076b3920032937"},
     "mqar[train_size = 20]": {"train": "06af9a944e5f8dc2"},
     "mqar[test_size = 5]": {"test": "599b9e02e649fb67"},
+    "mqar_variants[train_size = 20, more_size = 5]": {"train": "04aecd79abaf14a3"},
+    "mqar_variants[valid_size = 20, updates = 2, compound = true, more_pairs = [4, 9, 16, 25], "
+    "test_pairs = [4, 4, 9, 9, 9, 9, 9]]": {"valid": "dc8c29335b02133b"},
     "automaton[symbols = 3, labels = 5, table = [4, 0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 0], train_size = 50]": {
         "train": "a3242cc21c971426",
     },
