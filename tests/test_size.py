@@ -20,15 +20,15 @@ BUDGETS = {
     "syntax": (4_465, 4_200, 265),
     "elaborate resolve types plan": (11_478, 9_800, 1_678),
     "train api": (10_695, 7_900, 2_795),
-    "tasks data": (10_384, 8_600, 1_784),
+    "tasks data": (10_404, 8_600, 1_804),
     "export": (2_006, 2_400, 0),
     "editor play": (4_616, 4_400, 216),
     "reports": (3_912, 3_700, 212),
     "cli": (3_883, 3_500, 383),
     "": (23_454, 16_500, 6_954),
 }
-TOTAL = 74_893  # the aim is 61,000, and the room of the parts
-TESTS = 68_337  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_913  # the aim is 61,000, and the room of the parts
+TESTS = 68_350  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
