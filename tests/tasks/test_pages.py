@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archlang.tasks.kit.split import Ragged
-from tests.tasks.every import task_of
+from tests.tasks.every import Drawn, answers_of, marks_of, page, task_of
 
 Question = Callable[[list[str]], list[str]]
 
@@ -44,6 +44,21 @@ def root(words: list[str]) -> list[str]:
     return list(f"{isqrt(int(''.join(words), 2)):0{ceil(len(words) / 2)}b}")
 
 
+def final_stack(words: list[str]) -> list[str]:
+    """The stack from its top after its bits, which stand before the actions, and the end."""
+    bits = [word in ("0", "1") for word in words]
+    assert bits == sorted(bits, reverse=True)
+    assert bits[0]
+    assert not bits[-1] or len(words) == 1
+    stack: list[str] = []
+    for word in words:
+        if word == "pop":
+            stack = stack[:-1]
+        else:
+            stack.append(word[-1])
+    return [*reversed(stack), "[E]"]
+
+
 # What stands before the `?` of the answer, and the answer, or its class.
 TAPES: dict[str, Question] = {
     "reverse_string": lambda words: words[::-1],
@@ -52,6 +67,9 @@ TAPES: dict[str, Question] = {
     "binary_addition": lambda words: of_two(words, "+", int.__add__, lambda alone: low_first(binary(alone))),
     "binary_multiplication": lambda words: of_two(words, "*", int.__mul__, lambda alone: ["0"] * (len(alone) - 1)),
     "compute_sqrt": root,
+    "bucket_sort": sorted,
+    "bucket_sort[symbols = 2]": sorted,
+    "stack_manipulation": final_stack,
     "set_complement[symbols = 12, train = 1..8, test = 9..12]": lambda words: [
         str(symbol) for symbol in range(12) if str(symbol) not in words
     ],
@@ -72,7 +90,27 @@ def following(words: list[str]) -> list[str]:
     return [text[first + len(gram)]]
 
 
+def enclosed(words: list[str]) -> list[str]:
+    assert (words[0], words[-1]) == ("[B]", "[E]")
+    return words[1:-1]
+
+
+def odd_or_even(bits: list[str]) -> list[str]:
+    assert set(bits) <= {"0", "1"}
+    return [("even", "odd")[bits.count("1") % 2]]
+
+
+def computed(words: list[str], modulus: int) -> list[str]:
+    assert set(words[1::2]) <= set("+-*")
+    return [str(eval("".join(words)) % modulus)]  # of digits and operators
+
+
 CLASSES: dict[str, Question] = {
+    "parity": lambda words: odd_or_even(enclosed(words)),
+    "parity[begin_end = false]": odd_or_even,
+    "modular_arithmetic": lambda words: computed(enclosed(words), 5),
+    "modular_arithmetic[modulus = 2, begin_end = false]": lambda words: computed(words, 2),
+    "modular_arithmetic[modulus = 13, begin_end = false]": lambda words: computed(words, 13),
     "even_pairs": lambda words: [("even", "odd")[sum(a != b for a, b in pairwise(words)) % 2]],
     "cycle_navigation[cycle = 7]": lambda words: [str(sum(int(word) - 1 for word in words) % 7)],
     "missing_duplicate_string": missing,
@@ -114,6 +152,49 @@ def test_the_class_is_that_of_the_definition(text: str, split: str) -> None:
     for index in range(len(items)):
         words = [task.vocabulary[token] for token in items.inputs["x"][index]]
         assert [names[items.targets[index]]] == CLASSES[text](words), words
+
+
+@pytest.mark.parametrize(("text", "around"), [("parity", 2), ("parity[begin_end = false]", 0)])
+def test_lengths_are_the_published_ones_and_uniform(text: str, around: int) -> None:
+    task = task_of(f"{text.removesuffix(']')}{', ' if ']' in text else '['}train_size = 2_000, test_size = 300]")
+    splits = {split: task.generate(split, 0) for split in task.split_names()}
+    lengths = {split: items.inputs["x"].lengths - around for split, items in splits.items()}
+    assert np.allclose(np.bincount(lengths["train"]), [0] + [50] * 40, atol=30)
+    assert 41 <= lengths["test"].min() < 60
+    assert 480 < lengths["test"].max() <= 500
+    for split, items in splits.items():
+        shortest = 41 if split == "test" else 1
+        assert np.array_equal(items.groups["length"], np.maximum(lengths[split] // 50 * 50, shortest))
+
+
+def test_lengths_of_modular_arithmetic_are_odd_and_even_ones_are_reduced() -> None:
+    task = task_of("modular_arithmetic[begin_end = false, train_size = 2_000, test_size = 200]")
+    lengths = task.generate("train", 0).inputs["x"].lengths
+    assert set(lengths.tolist()) == set(range(1, 40, 2))
+    assert np.mean(lengths == 39) == pytest.approx(2 / 40, abs=0.02)
+    assert task.generate("test", 0).inputs["x"].lengths.min() >= 41
+
+
+@pytest.mark.parametrize(
+    ("inputs", "answer"),
+    [("0 1 1 0 push1 pop pop", "1 1 0 [E] 0 0 0 0"), ("1 1 0 pop pop pop pop", "[E] 0 0 0 0 0 0 0")],
+)
+def test_the_published_examples_of_stack_manipulation(inputs: str, answer: str) -> None:
+    stack = page("stack_manipulation")()
+    tokens = [stack.vocabulary.index(word) for word in inputs.split()]
+    drawn = Drawn([sum(token < 2 for token in tokens) - 1], tokens, [max(token - 3, 0) for token in tokens])
+    items = stack.items(drawn, np.array([len(tokens)]))
+    assert " ".join(stack.vocabulary[token] for token in answers_of(items)[0][len(tokens) :]) == answer
+    assert marks_of(items).values.sum() == answer.split().index("[E]") + 1
+
+
+def test_actions_and_heights_of_the_stack_are_uniform() -> None:
+    items = task_of("stack_manipulation[train_size = 20_000]").generate("train", 0)
+    counts = np.bincount(items.inputs["x"].values, minlength=7)
+    assert np.allclose(counts[3:6] / counts[3:6].sum(), 1 / 3, atol=0.01)
+    lengths = items.inputs["x"].lengths // 2
+    stacked = np.array([int((items.inputs["x"][int(i)] < 2).sum()) for i in np.flatnonzero(lengths == 5)])
+    assert np.allclose(np.bincount(stacked, minlength=5)[1:] / len(stacked), 1 / 4, atol=0.06)
 
 
 def test_numbers_of_binary_addition_are_uniform_among_those_above_zero() -> None:
