@@ -80,15 +80,12 @@ class _Protocol(LanguageServerProtocol):
         return (yield from super().lsp_initialize(params))
 
 
-def _is_no_refusal(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and isinstance(record.exc_info[1], Refused))  # the reason is in the answer
-
-
 def make_server(draw: Draw) -> LanguageServer:
     """Returns the server, which is not started. `draw` returns the picture of a graph as SVG."""
     server = LanguageServer("archlang", f"v{package.VERSION}", protocol_cls=_Protocol)
     for name in ("pygls.protocol.json_rpc", "pygls.server"):
-        logging.getLogger(name).addFilter(_is_no_refusal)
+        # The reason of a refusal is in the answer.
+        logging.getLogger(name).addFilter(lambda each: not (each.exc_info and isinstance(each.exc_info[1], Refused)))
     answers = _Answers(server, draw)
     for method, handler in (
         (lsp.INITIALIZED, answers.initialized),

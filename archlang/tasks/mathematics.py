@@ -226,13 +226,9 @@ class _QuestionStream(ScalarStream):
                 return Decimal(mantissa).scaleb(-shift, _EXACT)
 
 
-def _powers() -> tuple[float, ...]:
-    return tuple(float(_EXACT.power(10, _EXACT.divide(step, _STEPS))) for step in range(_STEPS + 1))
-
-
 # Powers of 10 with exponents from 0 to 1. Machines differ in the last bit of a power, so decimal arithmetic computes
 # the table, and exponents between its steps are interpolated.
-_POWERS = _powers()
+_POWERS = tuple(float(_EXACT.power(10, _EXACT.divide(step, _STEPS))) for step in range(_STEPS + 1))
 
 
 def _power_of_ten(exponent: float) -> int:

@@ -125,10 +125,8 @@ class Pcfg(PairTask):
     def make(self, split: str, seed: int) -> Split:
         expressions, values = self._files(split) if self.data == "files" else self._generated(split, seed)
         source, target = LEXICON.encode(expressions), LEXICON.encode(values)
-        groups = {
-            "functions": np.asarray([_count_functions(expression) for expression in expressions], dtype=np.int64),
-            "length": target.lengths,
-        }
+        functions = [sum(word in UNARY or word in BINARY for word in expression) for expression in expressions]
+        groups = {"functions": np.asarray(functions, dtype=np.int64), "length": target.lengths}
         if self.split == "systematicity":
             groups["pair"] = np.asarray([_held_out_pair(expression) for expression in expressions], dtype=np.int64)
         return self.pairs(source, target, groups)
@@ -198,10 +196,6 @@ def _read(line: str) -> Words:
     if not words or not all(word in _IDS for word in words):
         raise ValueError(line)
     return words
-
-
-def _count_functions(expression: Words) -> int:
-    return sum(word in UNARY or word in BINARY for word in expression)
 
 
 def _held_out_pair(expression: Words) -> int:

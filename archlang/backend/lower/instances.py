@@ -127,10 +127,8 @@ def find_class(python: str, plugins: Plugins, user: str) -> object:
     Raises:
         PluginError: the class is in no plugin, or its plugin cannot be imported.
         ImportError, AttributeError, ValueError: archlang has no such block."""
-    return _library_object(python) if _is_library(python) else plugins.load(python, user)
-
-
-def _library_object(python: str) -> object:
+    if not _is_library(python):
+        return plugins.load(python, user)
     module_name, _, class_name = python.partition(":")
     return getattr(importlib.import_module(module_name), class_name)
 

@@ -116,7 +116,7 @@ class _PanelDrawer:
         ends = [float(bound(own)) for own in weights if own.size for bound in (np.min, np.max)]
         low, high = min([0.0, *ends]), max([1.0, *ends])
         lengths = [(*moment.lengths, None, None)[:2] for moment in moments]
-        values = list(map(_with_maximum, weights))
+        values = [np.concatenate([own.max(0, keepdims=True), own]) if len(own) > 1 else own for own in weights]
         if _is_time(moments) and all(1 in own.shape[1:] for own in weights):
             # A position reads all columns, or all rows read it.
             axis = int(all(own.shape[1] == 1 for own in weights))
@@ -306,11 +306,6 @@ def _without_parts(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def _turn_label(turns: Sequence[Turn]) -> str:
     return ", ".join(f"{turn.unit} {turn.index + 1}" for turn in turns)
-
-
-def _with_maximum(weights: np.ndarray) -> np.ndarray:
-    """Puts the maximum over several heads or pointers before them."""
-    return np.concatenate([weights.max(0, keepdims=True), weights]) if len(weights) > 1 else weights
 
 
 def _array(values: Tensor) -> np.ndarray:

@@ -127,17 +127,14 @@ def _open(name: str, plan: Plan, folder: Path) -> Tracker:
     try:
         if name == "mlflow":
             service.set_experiment(plan.recipe)
-            service.start_run(run_id=_mlflow_run(service, str(folder.absolute())), run_name=folder.name)
-            service.set_tag("archlang.folder", str(folder.absolute()))
+            place = str(folder.absolute())
+            known = service.search_runs(filter_string=f"tags.`archlang.folder` = '{place}'", output_format="list")
+            service.start_run(run_id=known[0].info.run_id if known else None, run_name=folder.name)
+            service.set_tag("archlang.folder", place)
             service.log_params(config)
             return Tracker(name, lambda values, step: service.log_metrics(dict(values), step=step), service.end_run)
-        place = {"id": folder.name, "dir": str(folder)} if name == "wandb" else {}
-        service.init(project="archlang", name=folder.name, config=config, resume="allow", **place)
+        of_wandb = {"id": folder.name, "dir": str(folder)} if name == "wandb" else {}
+        service.init(project="archlang", name=folder.name, config=config, resume="allow", **of_wandb)
     except Exception as error:
         raise mistakes.tracker_fails(name, str(error)) from error
     return Tracker(name, lambda values, step: service.log(dict(values), step=step), service.finish)
-
-
-def _mlflow_run(service: Any, folder: str) -> str | None:
-    runs = service.search_runs(filter_string=f"tags.`archlang.folder` = '{folder}'", output_format="list")
-    return runs[0].info.run_id if runs else None
