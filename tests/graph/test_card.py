@@ -162,12 +162,9 @@ def test_the_transitions_of_a_mixer_decide_what_is_proved_of_it(
     [
         ("architectures.md", "mamba2_mixer", {"d": 16}, "diagonal [0, 1]", "no parity, no mod 3, scans in TC0"),
         ("architectures.md", "gated_delta_net", {"d": 16}, "low rank 1 [0, 1]", "no parity, no S3, PNC1"),
-        ("architectures.md", "path_attention", {"d": 16}, "matrix; grows", ""),
         ("architectures.md", "gpt2", {"vocab": 9}, "", "TC0"),
         ("architectures.md", "bert", {"vocab": 9}, "", "TC0"),
         ("architectures.md", "llama", {"vocab": 9}, "", "TC0"),
-        ("architectures.md", "ttt_mlp", {"d": 16}, "non-linear; non-linear", "L"),
-        ("architectures.md", "energy_based", {"d": 16}, "", "TC0, turns"),
         ("language.md", "elman", {"d": 16, "width": 16}, "non-linear", "L"),
         ("language.md", "fast_weights", {"d": 16}, "low rank 1 [0, 1]", "no parity, no S3, PNC1"),
         ("language.md", "remembering", {"d": 16}, "grows; grows", "TC0"),

@@ -18,7 +18,10 @@ from tests.test_architectures_page import PAGE
 SECTION = PAGE.read_text(encoding="utf-8").partition("## Pages of the library\n")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \| `(\w+)` \|$", SECTION, re.MULTILINE)
 # Files whose blocks with a source are all architectures.
-PAGES = ("delta_rules", "recurrent_cells", "attention_variants", "loops", "shared_depth", "equilibria", "linear_mixers")
+PAGES = (
+    "delta_rules", "recurrent_cells", "attention_variants", "loops", "shared_depth", "equilibria", "linear_mixers",
+    "inner_gradients", "computed_positions", "residual_streams",
+)  # fmt: skip
 
 
 def text_of(file: str) -> str:
@@ -46,7 +49,9 @@ def test_every_page_with_a_source_has_a_line(file: str) -> None:
 MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x) return linear[vocab](h + {}) }}\n"
 CAUSAL = [
     ("delta_rules", each)
-    for each in ("kimi_delta_attention[2](h)", "gated_delta_net_2[2](h)", "comba[2](h)", "mesa[2](h)")
+    for each in (
+        "kimi_delta_attention[2](h)", "gated_delta_net_2[2](h)", "comba[2](h)", "mesa[2](h)", "delta_product[2](h)",
+    )
 ] + [
     ("recurrent_cells", each)
     for each in (
@@ -57,7 +62,7 @@ CAUSAL = [
     for each in (
         "differential_attention[2](h)", "selective_attention[2](h)", "threshold_relative_attention[2](h)",
         "delta_former[2](h)", "canon_layer[2, 12](h)", "gated_attention[2](h)", "value_residual_layers[2, 12, 3](h)",
-        "product_key_memory[4, 3](h)", "block_attention[2, size = 2, k = 2](h)",
+        "product_key_memory[4, 3](h)", "path_attention[2](h)", "block_attention[2, size = 2, k = 2](h)",
     )
 ] + [
     ("loops", each)

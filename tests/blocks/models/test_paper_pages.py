@@ -1,4 +1,4 @@
-"""Pages of docs/architectures.md for which no library has weights equal slow versions from their equations."""
+"""Pages of positions, streams, inner gradients and halting equal slow versions from their equations."""
 
 import re
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from archlang.train.loss import training_loss
 from archlang.train.optimizers import make_optimizer
 from tests.closeness import close, same_gradients
 from tests.conftest import Compiled
+from tests.slow_pages import Weights, card_in_words, unit
 from tests.test_architectures_page import PAGE
 from tests.test_docs import fences
 from tests.train.settings_of_a_run import settings_with
@@ -37,19 +38,21 @@ def reflection(w: Tensor, beta: Tensor) -> Tensor:
 
 
 def path_attention(block: nn.Module, x: Tensor) -> Tensor:
-    q, k, v, w = (x @ weight(block, f"{name}.weight").T for name in ("query", "key", "value", "direction"))
-    beta = 2 * torch.sigmoid(x @ weight(block, "strength.weight").T + weight(block, "strength.bias"))
-    rows = []
-    for i in range(N):
-        logits = []
-        for j in range(i + 1):
-            moved = torch.eye(D)
-            for s in range(j + 1, i + 1):
-                moved = reflection(w[s], beta[s]) @ moved
-            logits.append(0.35 * q[i] @ moved @ k[j])
-        powers = torch.stack(logits).exp()
-        rows.append((powers / powers.sum()) @ v[: i + 1])
-    return torch.stack(rows)
+    w = Weights(block)
+    direction = unit(silu(w.convolved("filter", w.map("linear_2", w.map("linear", x)))), 2)
+    beta = 2 * torch.sigmoid(w.map("strength", x))
+    q, k, v = (w.map(f"linear_{i}", x) for i in (3, 4, 5))
+    rows = torch.zeros(N, D)
+    for h, part in enumerate((slice(3), slice(3, 6))):
+        for i in range(N):
+            logits = []
+            for j in range(i + 1):
+                moved = torch.eye(3)
+                for s in range(j + 1, i + 1):
+                    moved = reflection(direction[s, part], beta[s, h]) @ moved
+                logits.append(q[i, part] @ moved @ k[j, part] / 3**0.5)
+            rows[i, part] = torch.stack(logits).softmax(0) @ v[: i + 1, part]
+    return w.map("linear_6", rows)
 
 
 def abacus(block: nn.Module, x: Tensor) -> Tensor:
@@ -90,15 +93,22 @@ def hyper_connection(block: nn.Module, x: Tensor) -> Tensor:
 
 
 def delta_product(block: nn.Module, x: Tensor) -> Tensor:
-    q, k, v = (x @ weight(block, f"{name}.weight").T for name in ("query", "key", "value"))
-    beta = 2 * torch.sigmoid(x @ weight(block, "strength.weight").T + weight(block, "strength.bias"))
-    state, rows = torch.zeros(D, D), []
-    for i in range(N):
-        for key, value, b in zip(k[i].chunk(STEPS), v[i].chunk(STEPS), beta[i], strict=True):
-            unit = key / key.square().sum().sqrt()
-            state = reflection(key, b) @ state + b * torch.outer(unit, value)
-        rows.append(q[i] @ state)
-    return torch.stack(rows)
+    w = Weights(block)
+    q, k, v = (
+        silu(w.convolved(f"{name}.filter", w.map(f"{name}.linear", x)))
+        for name in ("filtered", "filtered_2", "filtered_3")
+    )
+    decay = torch.exp(-w["learned"][0].exp() * nn.functional.softplus(w.map("linear", x)))
+    beta, rows = 2 * torch.sigmoid(w.map("rate", x)), torch.zeros(N, D)
+    for h, part in enumerate((slice(3), slice(3, 6))):
+        state = torch.zeros(3, 3)
+        for i in range(N):
+            state = decay[i, h] * state
+            for step in range(STEPS):
+                key, value, rate = k[i, step * D :][part], v[i, step * D :][part], beta[i, 2 * step + h]
+                state = reflection(key, rate) @ state + rate * torch.outer(unit(key), value)
+            rows[i, part] = unit(q, 2)[i, part] @ state / 3**0.5
+    return w.map("linear_2", w.rms("rms_norm", rows, 2) * silu(w.map("gate", x)))
 
 
 def mamba3(block: nn.Module, u: Tensor) -> Tensor:
@@ -384,20 +394,25 @@ PAGES: dict[str, tuple[str, Slow]] = {
         "placed_attention(x, floor(indices(x) / 3), indices(x) - 3 * floor(indices(x) / 3))", placed_attention,
     ),
     "h_net": ("h_net[ff = 9](x)", h_net),
-    "path_attention": ("path_attention(x)", path_attention),
+    "path_attention": ("path_attention[2, rank = 4](x)", path_attention),
     "abacus": ("abacus[d, most = 9, offset = 0](x)", abacus),
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
     "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "mamba3": ("mamba3(x)", mamba3),
-    "delta_product": (f"delta_product[steps = {STEPS}](x)", delta_product),
+    "delta_product": (f"delta_product[2, {STEPS}](x)", delta_product),
 }  # fmt: skip
 
 
-PARTS = {"mamba3": "turned"}  # the block that a page needs besides
+FILES = {
+    "abacus": "computed_positions", "placed_attention": "computed_positions", "h_net": "computed_positions",
+    "ttt_mlp": "inner_gradients", "titans_mlp": "inner_gradients", "energy_based": "inner_gradients",
+    "hyper_connection": "residual_streams", "engram": "attention_variants", "path_attention": "attention_variants",
+    "deep_equilibrium": "equilibria", "ouro": "loops", "mamba3": "linear_mixers", "delta_product": "delta_rules",
+}  # fmt: skip
 
 
 def page_of(name: str) -> str:
-    return "\n".join(block_of(each) for each in (PARTS.get(name), name) if each is not None)
+    return f"use archlang.models.{FILES[name]}" if name in FILES else block_of(name)
 
 
 def block_of(name: str) -> str:
@@ -517,7 +532,8 @@ def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path
 
 CALLS = {
     "abacus": "abacus[d, base = 2](x)", "engram": "engram[1_009](x, h)", "ouro": "ouro[1, out = d](h)",
-    "placed_attention": "placed_attention(h, 0 * indices(h), indices(h))",
+    "placed_attention": "placed_attention(h, 0 * indices(h), indices(h))", "path_attention": "path_attention[2](h)",
+    "delta_product": "delta_product[2](h)",
 }  # fmt: skip
 
 
@@ -549,7 +565,6 @@ def assert_learns(module: Architecture, inputs: Tensor, targets: Tensor) -> None
 def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compiled: Compiled) -> None:
     call, slow = PAGES[name]
     page = page_of(name)
-    assert sum(map(bool, page.splitlines())) <= 30
     takes_tokens = name in ("abacus", "engram")
     field = "tokens[n]" if takes_tokens else f"seq[n, {D}]"
     text = f"{page}\nmodel m[d = {D}](x: {field}) -> logits[n, {D}] {{ return {call} }}\n"
@@ -568,3 +583,23 @@ def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compil
         torch.set_default_dtype(torch.float32)
     leaves = [*module.parameters(), *([] if takes_tokens else [x])]
     same_gradients(module(x, lengths=[N]), expected, leaves)
+
+
+@pytest.mark.parametrize(
+    ("name", "transitions", "theorems"),
+    [
+        ("ttt_mlp", "non-linear; non-linear", "L, regular"),
+        ("titans_mlp", "non-linear; non-linear; non-linear; non-linear", "L, regular"),
+        ("energy_based", "", "TC0, turns"),
+        ("deep_equilibrium", "", "TC0, turns, parity is hard"),
+        ("placed_attention", "", "TC0"),
+        ("h_net", "diagonal [-inf, inf]", "scans in TC0"),
+        ("path_attention", "matrix; grows", ""),
+        ("hyper_connection", "", "TC0, regular"),
+        ("mamba3", "diagonal [0, 1]; diagonal [0, 1]", "scans in TC0, regular"),
+        ("delta_product", "low rank 1 [-1, 1]", "regular"),
+    ],
+)
+def test_the_card_says_what_a_page_can_do(name: str, transitions: str, theorems: str) -> None:
+    call = CALLS.get(name, f"{name}(h)")
+    assert card_in_words(FILES[name], re.sub(r"\bh\b", "x", call)) == (transitions, theorems)
