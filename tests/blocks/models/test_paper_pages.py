@@ -92,7 +92,7 @@ def hyper_connection(block: nn.Module, x: Tensor) -> Tensor:
     return torch.stack(rows)
 
 
-def delta_product(block: nn.Module, x: Tensor) -> Tensor:
+def gated_delta_product(block: nn.Module, x: Tensor) -> Tensor:
     w = Weights(block)
     q, k, v = (
         silu(w.convolved(f"{name}.filter", w.map(f"{name}.linear", x)))
@@ -399,7 +399,7 @@ PAGES: dict[str, tuple[str, Slow]] = {
     "hyper_connection": (f"hyper_connection[tanh, streams = {STREAMS}](x)", hyper_connection),
     "engram": ("engram[buckets = 11](x, slice_features[0, d](one_hot(x)))", engram),
     "mamba3": ("mamba3(x)", mamba3),
-    "delta_product": (f"delta_product[2, {STEPS}](x)", delta_product),
+    "gated_delta_product": (f"gated_delta_product[2, {STEPS}](x)", gated_delta_product),
 }  # fmt: skip
 
 
@@ -407,7 +407,7 @@ FILES = {
     "abacus": "computed_positions", "placed_attention": "computed_positions", "h_net": "computed_positions",
     "ttt_mlp": "inner_gradients", "titans_mlp": "inner_gradients", "energy_based": "inner_gradients",
     "hyper_connection": "residual_streams", "engram": "attention_variants", "path_attention": "attention_variants",
-    "deep_equilibrium": "equilibria", "ouro": "loops", "mamba3": "linear_mixers", "delta_product": "delta_rules",
+    "deep_equilibrium": "equilibria", "ouro": "loops", "mamba3": "linear_mixers", "gated_delta_product": "delta_rules",
 }  # fmt: skip
 
 
@@ -533,7 +533,7 @@ def test_logits_move_alike_at_all_widths_with_mup_and_not_without(tmp_path: Path
 CALLS = {
     "abacus": "abacus[d, base = 2](x)", "engram": "engram[1_009](x, h)", "ouro": "ouro[1, out = d](h)",
     "placed_attention": "placed_attention(h, 0 * indices(h), indices(h))", "path_attention": "path_attention[2](h)",
-    "delta_product": "delta_product[2](h)",
+    "gated_delta_product": "gated_delta_product[2](h)",
 }  # fmt: skip
 
 
@@ -597,7 +597,7 @@ def test_a_page_has_the_results_and_gradients_of_its_equations(name: str, compil
         ("path_attention", "matrix; grows", ""),
         ("hyper_connection", "", "TC0, regular"),
         ("mamba3", "diagonal [0, 1]; diagonal [0, 1]", "scans in TC0, regular"),
-        ("delta_product", "low rank 1 [-1, 1]", "regular"),
+        ("gated_delta_product", "low rank 1 [-1, 1]", "regular"),
     ],
 )
 def test_the_card_says_what_a_page_can_do(name: str, transitions: str, theorems: str) -> None:
