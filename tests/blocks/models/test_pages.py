@@ -50,7 +50,8 @@ MODEL = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x) ret
 CAUSAL = [
     ("delta_rules", each)
     for each in (
-        "kimi_delta_attention[2](h)", "gated_delta_net_2[2](h)", "comba[2](h)", "mesa[2](h)", "gated_delta_product[2](h)",
+        "kimi_delta_attention[2](h)", "gated_delta_net_2[2](h)", "comba[2](h)", "mesa[2](h)",
+        "gated_delta_product[2](h)",
     )
 ] + [
     ("recurrent_cells", each)
