@@ -125,6 +125,7 @@ _CASES = {
 _LONGEST = {
     "peak memory": 150.0, "GPT-2 beside compiled torch": 300.0, _LAST_UNMEASURED: 180.0,
     "linear mixers as CUDA graphs": 180.0, "linear mixers": 180.0,
+    "UT, GUT, TLB, GUTLB as CUDA graphs": 150.0, "UT, GUT, TLB, GUTLB": 150.0,
 }  # fmt: skip
 
 

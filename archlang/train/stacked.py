@@ -284,7 +284,8 @@ class StackedStep:
             for module, depth in zip(self._modules, results["depth"], strict=True):
                 module.mean_depth = depth
         for index, module in enumerate(self._modules):
-            module.losses = {name: value[index] for name, value in auxiliary.items()}
+            # Without the tape, whose nodes hold the stream of an eager step.
+            module.losses = {name: value[index].detach() for name, value in auxiliary.items()}
         return losses.detach()
 
     def _compute(self, batch: Batch, shape: tuple[int, ...], randomness: str) -> dict[str, Float[Tensor, " runs"]]:

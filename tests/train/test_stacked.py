@@ -359,6 +359,30 @@ def test_runs_without_a_common_step_train_one_after_another(program: Program, tm
 # What cannot be stacked
 
 
+def test_no_part_of_the_autograd_graph_outlives_a_step(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a solo step: a node that adds up a gradient belongs to the stream of an eager step."""
+    take, left = StackedStep.take, list[dict[str, int]]()
+
+    def marked(self: StackedStep, number: int, items: Any) -> Any:  # Any: as the step's
+        def nodes() -> list[Any]:  # Any: a node, which torch declares without its metadata
+            return [torch.autograd.graph.get_gradient_edge(weight).node for weight in self._weights.values()]
+
+        kept = nodes()
+        for node in kept:
+            node.metadata["step"] = number
+        result = take(self, number, items)
+        del kept, node
+        left.extend(dict(node.metadata) for node in nodes())
+        return result
+
+    monkeypatch.setattr(StackedStep, "take", marked)
+    train_stacked(program.plans(), tmp_path / "stacked", stop=StopAfter(3))
+    assert left
+    assert not any(left)
+
+
 @pytest.mark.parametrize(
     ("sets", "why"),
     [
