@@ -28,6 +28,12 @@ def statics(**own: st.SearchStrategy[object]) -> st.SearchStrategy[Statics]:
     return st.fixed_dictionaries({}, optional={**SIZES, **own}).map(lambda drawn: {**SMALL, **drawn})
 
 
+def short(**own: st.SearchStrategy[object]) -> st.SearchStrategy[Statics]:
+    """Statics of a task whose default lengths take long."""
+    lengths = {"length": st.integers(1, 24), "test_length": st.lists(st.integers(1, 24), max_size=1).map(tuple)}
+    return statics(**own).flatmap(lambda drawn: st.fixed_dictionaries(lengths).map(lambda each: {**drawn, **each}))
+
+
 SMALL: Statics = {"train_size": 5, "valid_size": 5, "test_size": 5}
 COPIED = {"train": RANGE, "valid": RANGE, "test": NUMBERS, "symbols": st.integers(-1, 12), "eos": TRUTH}
 BY_LENGTH = {"train": RANGE, "test": RANGE}
@@ -61,8 +67,8 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         outputs=st.lists(st.integers(0, 3), max_size=4).map(tuple), length=st.integers(0, 9), test_length=NUMBERS,
         reveal=st.sampled_from(["every", "end"]),
     ),
-    "word_problem": statics(
-        group=st.sampled_from(["s3", "a4_x_z5", "z60"]), length=st.integers(0, 9), test_length=NUMBERS,
+    "word_problem": short(
+        group=st.sampled_from(["s3", "a4_x_z5", "z60"]),
         reveal=st.sampled_from(["every", "end"]),
     ),
     "modular_arithmetic": statics(**BY_LENGTH, modulus=st.integers(0, 12), begin_end=TRUTH),
@@ -82,24 +88,22 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
     ),
     "phone_book": statics(**BY_LENGTH, names=st.integers(0, 14), digits=st.integers(0, 3)),
     "n_gram_lookup": statics(**BY_LENGTH, symbols=st.integers(1, 4), gram=st.integers(0, 4)),
-    "in_context_recall": statics(
+    "in_context_recall": short(
         symbols=st.integers(0, 9), noise=st.integers(-1, 100), noise_symbols=st.integers(0, 4),
-        length=st.integers(0, 12), test_length=NUMBERS,
     ),
-    "fuzzy_in_context_recall": statics(
-        symbols=st.integers(0, 9), most=st.integers(0, 4), length=st.integers(0, 20), test_length=NUMBERS,
+    "fuzzy_in_context_recall": short(
+        symbols=st.integers(0, 9), most=st.integers(0, 4),
     ),
-    "compression": statics(symbols=st.integers(0, 9), length=st.integers(0, 9), test_length=NUMBERS),
-    "memorization": statics(keys=st.integers(0, 9), length=st.integers(0, 9), test_length=NUMBERS),
+    "compression": short(symbols=st.integers(0, 9)),
+    "memorization": short(keys=st.integers(0, 9)),
     "mano": statics(**BY_LENGTH, modulus=st.integers(0, 9)),
     "depo": statics(
         **BY_LENGTH, symbols=st.integers(0, 9), size=st.integers(0, 3), depth=st.integers(0, 4),
         questions=st.integers(0, 4),
     ),
     "brevo": statics(**BY_LENGTH, names=st.integers(0, 14)),
-    "regbench": statics(
+    "regbench": short(
         symbols=st.integers(0, 6), states=st.integers(0, 5), edges=st.integers(0, 4), longest=st.integers(0, 6),
-        length=st.integers(0, 12), test_length=NUMBERS,
     ),
     "shortest_paths": statics(
         **BY_LENGTH, names=st.integers(0, 14), degree=st.integers(0, 4), weights=st.integers(0, 4),

@@ -2,9 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import log
+from random import Random
 
 import pytest
 
+from archlang.resolve import library
 from archlang.tasks.kit import lengths
 from archlang.tasks.kit.split import Ragged
 from tests.tasks.every import task_of
@@ -255,6 +258,30 @@ def test_words_of_an_automaton_take_its_edges() -> None:
     assert near(counts, {0: 1 / 2, 1: 1 / 2}, 0.03)
     different = Counter(len({*words} - {"|"}) for words, _, _ in items("regbench[states = 5, length = 400]"))
     assert max(different) == 5
+
+
+def test_the_documented_best_score_is_that_of_the_definition() -> None:
+    """An observer knows the automaton, its state, and that words have less than 50 symbols."""
+    dice, hits, loss, total = Random(0), 0.0, 0.0, 0
+    for _ in range(1_500):
+        states = dice.randint(2, 12)
+        degrees = [dice.randint(1, min(4, states)) for _ in range(states)]
+        targets = [[(state + dice.randint(1, states - 1)) % states for _ in range(degrees[state])]
+                   for state in range(states)]  # fmt: skip
+        state, left, taken = 0, dice.randrange(50), 0
+        for place in range(256):
+            end = 1 / (50 - taken)
+            shares = [end, *[(1 - end) / degrees[state]] * degrees[state]]
+            if place:
+                hits, total = hits + max(shares), total + 1
+                loss -= sum(share * log(share) for share in shares if share)
+            state = targets[state][dice.randrange(degrees[state])] if left else 0
+            left, taken = (left - 1, taken + 1) if left else (dice.randrange(50), 0)
+    item = library.task("regbench")
+    assert item is not None
+    assert f"predicts {hits / total:.0%} of them, with a loss of {loss / total:.2f}.".replace("%", " %") in " ".join(
+        item.documentation
+    )
 
 
 @pytest.mark.parametrize("weights", [1, 5])
