@@ -13,6 +13,7 @@ from archlang.editor.completion_options import Completion, allowed_values, block
 from archlang.editor.document import Document
 from archlang.editor.names_in_scope import item_around, lengths, names_in_scope
 from archlang.editor.open_brackets import loop_start, open_brackets
+from archlang.elaborate import task_pages
 from archlang.elaborate.binding import SIZES_OF_TYPES, TASK_SIZES
 from archlang.elaborate.calls import gives_probabilities
 from archlang.elaborate.signature_check import CAVEATS
@@ -162,6 +163,12 @@ class _DefinitionPlace:
 
     def _of_expression(self, names: NameKind) -> Iterator[Completion]:
         kind = self._compared_kind or self._kind
+        item = item_around(self.document, self.offset)
+        if names in (NameKind.VALUES, NameKind.STAGES) and isinstance(item, Extern) and item.body is not None:
+            yield from self._symbols("value", "input", "static")
+            yield Completion(task_pages.LENGTH, "value", "the length that a split asks of an item")
+            yield from (Completion(name, "block", meaning) for name, meaning in task_pages.meanings().items())
+            return
         match names:
             case NameKind.VALUES:
                 yield from self._symbols("value", "input", "instance", "static", "size", kinds=(*_NUMERIC, "block"))
@@ -179,7 +186,7 @@ class _DefinitionPlace:
                     yield Completion(POSITIONS, "size")
             case NameKind.STAGES | NameKind.BLOCKS:
                 yield from self._blocks(with_instances=names is NameKind.STAGES)
-        is_model = getattr(item_around(self.document, self.offset), "word", "") == "model"
+        is_model = getattr(item, "word", "") == "model"
         if is_model and names in (NameKind.VALUES, NameKind.STATICS, NameKind.DIMENSIONS) and kind in _NUMERIC:
             yield from (Completion(size, "size") for size in TASK_SIZES[::2])
 

@@ -109,6 +109,7 @@ class _OccurrenceReader:
         self._chosen: dict[tuple[int, str], Choices] = {}
         self._blocks: dict[Meaning, Item] = {}  # those of the instances
         self._losses: Scope = ChainMap()  # those of the item that is read
+        self._is_page = False  # the page of a task calls functions of its own
 
     def occurrences_of(self, item: tree.Use | Item | tree.Recipe | tree.Table) -> Sequence[Occurrence]:
         """Returns the occurrences in an item of the document."""
@@ -226,8 +227,12 @@ class _OccurrenceReader:
         for size in item.sizes:
             self._define("size", size.name or "", _head(size.span, size.name or ""), scope)
         for part in tree.children(item):
-            if part is not item.signature:
+            if part is not item.signature and part is not item.body:
                 self._clause(part, scope)
+        if item.body is not None:
+            self._is_page = True
+            self._statements(item.body.statements, scope)
+            self._is_page = False
 
     def _clause(self, part: tree.Syntax, scope: Scope) -> None:
         match part:
@@ -296,7 +301,8 @@ class _OccurrenceReader:
                 for item in items:
                     self._expression(item, scope, kind)
             case tree.CallExpression(callee=callee, statics=statics, arguments=arguments):
-                self._statics(self._name(callee, scope), statics, scope)
+                if not self._is_page:
+                    self._statics(self._name(callee, scope), statics, scope)
                 for argument in arguments or ():
                     self._expression(argument, scope)
             case _:

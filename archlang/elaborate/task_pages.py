@@ -47,6 +47,12 @@ def functions() -> Mapping[str, Mapping[int, tuple[str, str]]]:
     return forms_by_name
 
 
+def meanings() -> Mapping[str, str]:
+    """What each function does, in words."""
+    lines = (line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines()[1:])
+    return {name: meaning for name, _, _, meaning in lines}
+
+
 class Page:
     """Reads the page of a task with bound statics from top to bottom.
 

@@ -32,6 +32,18 @@ OPEN = """block b(h: seq[n, d]) -> seq[n, d] {
 
 block other(h: seq[n, d]) -> seq[n, d] { return h }
 """
+PAGE = """task longest[k = 2](x: tokens[n]) -> logits[classes]
+    with length_ranges gives vocab = k, classes = k {
+    symbols = draw(k, length)
+    scan i in 1..4 carry symbols {
+        run = 1
+        …
+    }
+    best = max(symbols)
+    x = symbols
+    return best
+}
+"""
 SIGNATURE = """extern block own[size: int, mode: symbol = plain, deep: bool = false](
     x: seq[n, d], memory: seq[m, d]) -> …
     reads x causal
@@ -147,6 +159,15 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     (TASK, "¦", ("where", "gives", "causal"), ("reads", "pure", "with", "use")),
     (TASK, "gives ¦", ("vocab = ", "classes = "), ("size",)),
     (TASK, "gives vocab = ¦", ("size",), ("x", "vocab")),
+    # The page of a task
+    (PAGE, "¦", ("symbols <- ", "scan", "if"), ("run <- ",)),
+    (
+        PAGE,
+        "symbols <- ¦",
+        ("symbols", "run", "i", "k", "length", "draw", "sort"),
+        ("norm", "linear", "gradient", "best"),
+    ),
+    (PAGE, "symbols <- sum(symbols[0..i] + ¦", ("symbols", "run", "length", "reverse"), ("norm", "classes")),
     ("extern optimizer own[lr: float = 1.0]\n    ¦\n", "", ("where", "with", "python"), ("reads", "gives", "lr")),
 )
 
