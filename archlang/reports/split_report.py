@@ -29,7 +29,7 @@ from archlang.tasks.kit.task import (
 _MOST_BARS = 12
 # A group with more values is described by their number and range.
 _MOST_GROUP_VALUES = 16
-_LONGEST_ITEM = 600  # tokens, and characters of their text
+_LONGEST_ITEM = 600  # characters, in a terminal
 
 
 class LengthStatistics(NamedTuple):
@@ -157,7 +157,7 @@ def _example(task: Task, split: Split, index: int) -> Example:
 def _text(row: np.ndarray, words: Sequence[str]) -> str:
     if row.ndim == 2:
         return f"{len(row)} rows of {row.shape[1]} numbers"
-    return _truncated(" ".join(_word(token, words) for token in row[:_LONGEST_ITEM].tolist()))
+    return " ".join(_word(token, words) for token in row.tolist())
 
 
 def _target(task: Task, split: Split, index: int) -> str:
@@ -167,27 +167,23 @@ def _target(task: Task, split: Split, index: int) -> str:
             first, last = map(int, targets[index])
             return f"{first} to {last}"
         return class_text(class_names(task), int(targets[index]))
-    row = targets[index][:_LONGEST_ITEM]
+    row = targets[index]
     if split.form is TargetForm.SETS:
-        return _truncated(" ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row))
+        return " ".join("{" + ",".join(words[k] for k in np.flatnonzero(members)) + "}" for members in row)
     if split.form is TargetForm.POINTERS:
-        return _truncated(" ".join(map(str, row.tolist())))
-    scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index][:_LONGEST_ITEM]
+        return " ".join(map(str, row.tolist()))
+    scored = np.ones(len(row), dtype=np.bool_) if split.scored is None else split.scored[index]
     # Only a tagging task knows the meaning of its tags.
     target_words = class_names(task) if task.kind is Kind.TAGGING else words
     if split.form is TargetForm.NUMBERS:
         texts = [row_text(numbers) for numbers in row.tolist()]
     else:
         texts = [_word(token, target_words) for token in row.tolist()]
-    return _truncated(" ".join(text if counts else "·" for text, counts in zip(texts, scored, strict=True)))
+    return " ".join(text if counts else "·" for text, counts in zip(texts, scored, strict=True))
 
 
 def _word(token: int, words: Sequence[str]) -> str:
     return words[token] if token < len(words) else str(token)
-
-
-def _truncated(text: str) -> str:
-    return text if len(text) <= _LONGEST_ITEM else f"{text[:_LONGEST_ITEM]} …"
 
 
 # For a terminal
@@ -231,4 +227,6 @@ def _split_lines(split: SplitReport) -> Iterator[Text]:
     for number, example in enumerate(split.examples, 1):
         yield Text(f"  example {number}", "bold")
         for name, text in (*example.fields.items(), ("answer", example.target)):
-            yield Text.assemble(("    " + name, "dim"), f"  {visible(text)}")
+            yield Text.assemble(
+                ("    " + name, "dim"), f"  {visible(text[:_LONGEST_ITEM])}{' …' * (len(text) > _LONGEST_ITEM)}"
+            )

@@ -104,3 +104,10 @@ def test_control_characters_of_a_file_are_escaped() -> None:
     )
     assert "\x1b[2J" not in stream.getvalue()
     assert "[bold]" in stream.getvalue()
+
+
+def test_a_long_item_is_cut_in_a_terminal_and_whole_in_json() -> None:
+    task = FlipFlop(train_size=2, iid_size=2, valid_size=2, test_size=2, length=800)
+    (example,) = SplitReport.of(task, "train", task.generate("train", 0), 1).to_json()["examples"]
+    assert (len(example["fields"]["x"].split()), len(example["target"].split())) == (800, 800)
+    assert " …" in text(task, "train")
