@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from archlang.backend.architecture import Architecture
-from archlang.backend.runtime.loops import drawn_loops
+from archlang.backend.runtime.carried_steps import CarriedStates
+from archlang.backend.runtime.loops import RepeatLoop, drawn_loops
 from archlang.backend.runtime.stacking import answering
 from archlang.errors.machine import first_line, is_out_of_memory
 from archlang.train.data import Batch, DeviceSplit
@@ -70,10 +71,10 @@ class Assumptions:
 
 @dataclass(frozen=True, eq=False)
 class CapturedPass(Generic[Result]):
-    """A captured pass: the items that it reads, its launches, whether what it assumes is right after them, None if it
-    assumes nothing, its last launch, which moves the weights, and its result."""
+    """A captured pass: the tensors that each launch reads anew, the items first, its launches, whether what it assumes
+    is right after them, None if it assumes nothing, its last launch, which moves the weights, and its result."""
 
-    items: Tensor
+    inputs: Sequence[Tensor]
     launches: Sequence[Launch]
     is_right: Tensor | None
     last: Launch
@@ -92,19 +93,20 @@ class GraphsByShape(Generic[Result]):
         self.is_closed = False
 
     def launch(
-        self, shape: Shape, items: Tensor, record: Callable[[Assumptions], CapturedPass[Result]]
+        self, shape: Shape, inputs: Sequence[Tensor], record: Callable[[Assumptions], CapturedPass[Result]]
     ) -> Result | None:
         """Counts a pass of this shape. Returns its result, or None if it has to run eagerly: it is rare, or its graph
         has assumed what is wrong for its items."""
-        graph = self._captured(shape, record)
+        graph, device = self._captured(shape, record), inputs[0].device
         if graph is None:
             return None
-        graph.items.copy_(items)
-        random = None if graph.is_right is None else _random_state(items.device)
+        for own, value in zip(graph.inputs, inputs, strict=True):
+            own.copy_(value)
+        random = None if graph.is_right is None else _random_state(device)
         for launch in graph.launches:
             launch()
         if graph.is_right is not None and random is not None and not graph.is_right:
-            _set_random_state(items.device, random)
+            _set_random_state(device, random)
             self._misses[shape] += 1
             del self.captured[shape]
             return None
@@ -162,13 +164,15 @@ def _set_random_state(device: torch.device, state: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _StepResult:
-    """The loss and norm of a captured step, what it leaves on the module, and the weights that have a gradient after
-    it."""
+    """The loss and norm of a captured step, what it leaves on the module, the states that a loop carries to the next
+    one, and the weights that have a gradient after it."""
 
     loss: Tensor
     norm: Tensor | None
     losses: Mapping[str, Tensor]
     depth: Tensor | None
+    sample_losses: Mapping[str, Tensor]
+    states: Sequence[Tensor]
     weights: Sequence[Tensor]
 
 
@@ -194,6 +198,9 @@ class CudaGraphStep(EagerStep):
 
     Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
 
+    Under deep supervision a graph reads the states of the step before from where they are copied to, and the host
+    reads which examples have ended.
+
     Batches are not padded to common widths: pools of similar lengths have few shapes, and blocks that read where a
     sequence ends, or cut it into chunks, would see the padding."""
 
@@ -211,17 +218,23 @@ class CudaGraphStep(EagerStep):
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         run = self.run
-        widths = run.data.widths(items)
-        shape = (len(items), *widths, *(loop.drawn_count or 0 for loop in self._drawn))
+        widths, carried = run.data.widths(items), self._carried()
+        states = () if carried is None else (carried.continued, *carried.states)
+        drawn = (loop.drawn_count or 0 for loop in self._drawn)
+        shape = (len(items), *widths, *drawn, *(size for state in states for size in state.shape))
         # A graph gathers its batch itself, and batches in parts are several.
         if len(items) > (run.micro or len(items)) or not run.data.is_resident:
             return super()._train_on(items)
-        result = self._graphs.launch(shape, run.data.place(items), partial(self._record, items, widths))
+        inputs = [run.data.place(items), *states]
+        result = self._graphs.launch(shape, inputs, partial(self._record, inputs, widths))
         if result is None:
             with nullcontext() if self._is_chunked else self._graphs.eagerly(shape):
                 return super()._train_on(items)
         run.module.losses = {name: own.clone() for name, own in result.losses.items()}
         run.module.mean_depth = None if result.depth is None else result.depth.clone()
+        if carried is not None:
+            run.module.sample_losses = {name: own.clone() for name, own in result.sample_losses.items()}
+            carried.states = [state.clone() for state in result.states]
         loss, norm = result.loss.clone(), None if result.norm is None else result.norm.clone()
         if not self._moves:
             run.optimizer.zero_grad(set_to_none=True)
@@ -230,9 +243,19 @@ class CudaGraphStep(EagerStep):
             run.optimizer.step()
         return loss, norm
 
-    def _record(self, items: np.ndarray, widths: Sequence[int], answers: Assumptions) -> CapturedPass[_StepResult]:
-        run = self.run
-        graph_items = run.data.place(items).clone()
+    def _carried(self) -> CarriedStates | None:
+        """Returns what a loop carries from step to step under deep supervision."""
+        loop = None if self.run.deep is None else self.run.module.loop_of_results()
+        return loop.carried if isinstance(loop, RepeatLoop) else None
+
+    def _record(
+        self, inputs: Sequence[Tensor], widths: Sequence[int], answers: Assumptions
+    ) -> CapturedPass[_StepResult]:
+        run, carried = self.run, self._carried()
+        own_inputs = [value.clone() for value in inputs]
+        before = None if carried is None else (carried.continued, carried.states)
+        if carried is not None:
+            carried.continued, *carried.states = own_inputs[1:]
         if not self._moves:
             self._gradients = self._gradients or {weight: torch.zeros_like(weight) for weight in run.weights}
         launches: list[Launch] = []
@@ -243,16 +266,21 @@ class CudaGraphStep(EagerStep):
             launches.append(pieces.launch)
             # The host checks chunks of halting loops; what a later one would assume has no answer yet.
             with nullcontext() if self._is_chunked else answering(answers.assume):
-                loss = self._backward_in(pieces, run.data.gather(graph_items, widths))
+                loss = self._backward_in(pieces, run.data.gather(own_inputs[0], widths))
             is_right = answers.are_right()
             if is_right is not None:
                 launches.append(cut())
             return (loss, self._end()), is_right
 
-        ((loss, norm), is_right), last = self._capture(step)
-        weights = [weight for weight in run.weights if weight.grad is not None]
-        result = _StepResult(loss, norm, run.module.losses, run.module.mean_depth, weights)
-        return CapturedPass(graph_items, launches, is_right, last, result)
+        try:
+            ((loss, norm), is_right), last = self._capture(step)
+            states = [] if carried is None else carried.states
+        finally:
+            if carried is not None and before is not None:
+                carried.continued, carried.states = before
+        weights, module = [weight for weight in run.weights if weight.grad is not None], run.module
+        result = _StepResult(loss, norm, module.losses, module.mean_depth, module.sample_losses, states, weights)
+        return CapturedPass(own_inputs, launches, is_right, last, result)
 
     def _end(self) -> Tensor | None:
         run = self.run
@@ -304,7 +332,7 @@ class CudaGraphEvaluation:
             return compute_eagerly(data, items, function)
         widths = data.widths(items)
         shape = (len(items), *widths)
-        result = graphs.launch(shape, data.place(items), partial(self._record, data, items, widths, function))
+        result = graphs.launch(shape, [data.place(items)], partial(self._record, data, items, widths, function))
         self._is_closed = graphs.is_closed
         if result is None:
             reading = nullcontext() if self._is_chunked else graphs.eagerly(shape)
@@ -329,7 +357,7 @@ class CudaGraphEvaluation:
 
         (pieces, result, is_right), last = self._capture(compute)
         pieces.forget()
-        return CapturedPass(graph_items, (pieces.launch, last), is_right, nothing, result)
+        return CapturedPass([graph_items], (pieces.launch, last), is_right, nothing, result)
 
 
 def make_capture(device: torch.device) -> Capture:

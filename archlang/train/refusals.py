@@ -58,8 +58,6 @@ def why_eager(
         "several devices share each batch": count > 1,
         "batches pass through the model in parts": bool(train.statics.get("micro")),
         "in precision 16 the host looks for overflows": precision == "16",
-        "with `supervise = deep` the host chooses the examples of each step":
-            str(train.statics.get("supervise")) == "deep",
         "with `--remat` the host saves the state of the random numbers": remat,
         "a stream puts other samples on the device": is_streamed(plan),
         "`sign_sgd` moves the rows that the step has read": bool(instance_names(train)),

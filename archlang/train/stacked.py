@@ -205,7 +205,7 @@ class StackedStep:
         shape = self._shape(items)
         if self._graphs is None or shape is None or self._draws is None:
             return None
-        result = self._graphs.launch(shape, self._first.data.place(items.reshape(-1)), partial(self._record, items))
+        result = self._graphs.launch(shape, [self._first.data.place(items.reshape(-1))], partial(self._record, items))
         if result is None:
             return None
         for module, depth, losses in zip(self._modules, result.depths, result.auxiliary, strict=True):
@@ -230,7 +230,7 @@ class StackedStep:
             return _StackedResult(losses, norms, depths, auxiliary), is_right
 
         (result, is_right), last = self._capture(step)
-        return CapturedPass(graph_items, launches, is_right, last, result)
+        return CapturedPass([graph_items], launches, is_right, last, result)
 
     # One operation at a time
 

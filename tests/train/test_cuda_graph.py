@@ -37,6 +37,8 @@ from archlang.train.trainer import Watcher
 from tests.sampling import one_in
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 from tests.tiny_run import TASK, StopAfter, latest_weights
+from tests.train.test_deep_supervision import MODEL as DEEP_MODEL
+from tests.train.test_deep_supervision import RECIPE as DEEP_RECIPE
 from tests.train.test_refusals import HALTING as ADAPTIVE
 from tests.train.test_step import synchronizes
 from tests.unchecked_shapes import unchecked_shapes
@@ -557,6 +559,19 @@ def test_every_launch_reads_all_tensors_of_its_batch(program: str, tmp_path: Pat
     assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
 
 
+def test_under_deep_supervision_a_graph_reads_the_states_of_the_step_before(
+    tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "deep.arch"
+    file.write_text(DEEP_MODEL + DEEP_RECIPE.replace("lr = 1e-2", "lr = 0.0078125").replace("steps = 12", "steps = 24"))
+    plan = plan_recipe(file)
+    curve = train(plan, tmp_path / "graphs")
+    assert len(captures.launched) > 12
+    assert curve == train(plan, tmp_path / "plain", with_graphs=False)
+    assert train(plan, tmp_path / "stopped", stop=StopAfter(15)) != curve
+    assert train(plan, tmp_path / "stopped") == curve
+
+
 @pytest.mark.parametrize("optimizer", one_in(4, ["adamw", "rmsprop", "sgd", "onecycle"]))
 @pytest.mark.parametrize(("first", "then"), [(True, True), (True, False), (False, True)])
 def test_a_run_resumes_with_or_without_graphs(
@@ -889,6 +904,16 @@ def test_the_host_does_not_wait_for_a_launched_step(
 def test_on_a_gpu_loops_whose_number_of_steps_varies_become_graphs(loop: str, tmp_path: Path) -> None:
     plan = plan_recipe(with_loop(tmp_path, loop))
     curves = [train(plan, tmp_path / str(form), with_graphs=form, device="cuda") for form in (True, False)]
+    torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_under_deep_supervision_graphs_have_the_curve_of_eager_steps(tmp_path: Path) -> None:
+    file = tmp_path / "deep.arch"
+    file.write_text(DEEP_MODEL + DEEP_RECIPE.replace("steps = 12", "steps = 24"))
+    curves = [train(plan_recipe(file), tmp_path / str(form), form, device="cuda") for form in (True, False)]
+    assert json.loads((tmp_path / "True" / "versions.json").read_text())["steps"] == "as CUDA graphs"
     torch.testing.assert_close(*map(numbers, curves), rtol=1e-2, atol=1e-3)
 
 

@@ -117,7 +117,6 @@ def test_what_can_go_together_is_not(options: dict[str, Any], tmp_path: Path) ->
         ({"precision": "16"}, {}, "in precision 16 the host looks for overflows"),
         ({"count": 2}, {}, "several devices share each batch"),
         ({"remat": True}, {}, "with `--remat` the host saves"),
-        ({}, {"supervise": Symbol("deep")}, "with `supervise = deep` the host chooses"),
         ({}, {"sign_sgd": (Symbol("e"),)}, "`sign_sgd` moves the rows"),
         ({}, {"loss": Symbol("mine.focal")}, "a CUDA graph freezes what Python decides, and the loss is your own"),
         ({}, {"micro": 2}, "batches pass through the model in parts"),
