@@ -198,8 +198,8 @@ class CudaGraphStep(EagerStep):
 
     Without `moves`, graphs end before the optimizer, which then reads the gradients where each graph copies them.
 
-    Under deep supervision a graph reads the states of the step before from where they are copied to, and the host
-    reads which examples have ended.
+    Each part of a stream has graphs of its own. Under deep supervision a graph reads the states of the step before from
+    where they are copied to, and the host reads which examples have ended.
 
     Batches are not padded to common widths: pools of similar lengths have few shapes, and blocks that read where a
     sequence ends, or cut it into chunks, would see the padding."""
@@ -210,7 +210,7 @@ class CudaGraphStep(EagerStep):
         if moves:
             make_capturable(run.optimizer, run.fabric.device, run.settings.moves_first_beta)
         self._capture, self._moves = capture, moves
-        self._graphs = GraphsByShape[_StepResult]("steps")
+        self._graphs, self._data = GraphsByShape[_StepResult]("steps"), run.data
         self._drawn = drawn_loops(run.module)
         self._is_chunked = bool(chunked_loops(run.module))
         # Outside of the pool of the graphs, which overwrite each other's memory.
@@ -218,6 +218,9 @@ class CudaGraphStep(EagerStep):
 
     def _train_on(self, items: np.ndarray) -> LossAndNorm:
         run = self.run
+        if run.data is not self._data:  # the next part of a stream
+            self._data = run.data
+            self._graphs.captured.clear()
         widths, carried = run.data.widths(items), self._carried()
         states = () if carried is None else (carried.continued, *carried.states)
         drawn = (loop.drawn_count or 0 for loop in self._drawn)

@@ -59,7 +59,6 @@ def why_eager(
         "batches pass through the model in parts": bool(train.statics.get("micro")),
         "in precision 16 the host looks for overflows": precision == "16",
         "with `--remat` the host saves the state of the random numbers": remat,
-        "a stream puts other samples on the device": is_streamed(plan),
         "`sign_sgd` moves the rows that the step has read": bool(instance_names(train)),
     }  # fmt: skip
     return next((reason for reason, is_there in reasons.items() if is_there), "")

@@ -41,6 +41,8 @@ from tests.train.test_deep_supervision import MODEL as DEEP_MODEL
 from tests.train.test_deep_supervision import RECIPE as DEEP_RECIPE
 from tests.train.test_refusals import HALTING as ADAPTIVE
 from tests.train.test_step import synchronizes
+from tests.train.test_streams import PROGRAM as STREAM
+from tests.train.test_streams import write
 from tests.unchecked_shapes import unchecked_shapes
 
 # Functions that make a tensor on the host, if they are not told where.
@@ -557,6 +559,19 @@ def test_every_launch_reads_all_tensors_of_its_batch(program: str, tmp_path: Pat
     curve = train(plan_recipe(file), tmp_path / "graphs")
     assert len(captures.launched) > 10
     assert curve == train(plan_recipe(file), tmp_path / "plain", with_graphs=False)
+
+
+def test_each_part_of_a_stream_has_graphs_of_its_own(tmp_path: Path, captures: Captures) -> None:
+    (tmp_path / "train").mkdir()
+    write(tmp_path / "train" / "0.jsonl", 0, 400)
+    write(tmp_path / "valid.jsonl", 500, 9)
+    file = tmp_path / "tiny.arch"
+    file.write_text(STREAM.replace("lr = 1e-2", "lr = 0.0078125"))
+    plan = plan_recipe(file)
+    curve = train(plan, tmp_path / "graphs")
+    assert len({*captures.launched}) > 2
+    assert len(captures.launched) > 22
+    assert curve == train(plan, tmp_path / "plain", with_graphs=False)
 
 
 def test_under_deep_supervision_a_graph_reads_the_states_of_the_step_before(
