@@ -113,8 +113,8 @@ class Binding:
             if not isinstance(bound.value, Dim) or bound.value.constant is None
         ]
 
-    def finish(self) -> None:
-        """Computes the remaining defaults, and checks every `where`."""
+    def finish(self) -> bool:
+        """Computes the remaining defaults. Returns whether every `where` holds."""
         for name in self.parameters:
             self.lookup(name)
         problems: list[Diagnostic] = []
@@ -133,6 +133,7 @@ class Binding:
             self.report = self.evaluator.report = self._of_lengths.report = ignore
         for mistake in problems:
             self.evaluator.report(mistake)
+        return not violated
 
     def _violated(self, condition: tree.Expression) -> Diagnostic:
         facts: list[tuple[str, str, Span | None]] = []
