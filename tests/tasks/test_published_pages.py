@@ -285,10 +285,11 @@ def test_the_documented_best_score_is_that_of_the_definition() -> None:
 
 
 @pytest.mark.parametrize("weights", [1, 5])
-def test_distances_are_those_of_the_shortest_paths(weights: int) -> None:
+@pytest.mark.parametrize("answer", ["distances", "predecessors"])
+def test_answers_are_those_of_the_shortest_paths(weights: int, answer: str) -> None:
     edges, pairs, weighed = 0, 0.0, Counter[int]()
-    for words, answers, marks in items(f"shortest_paths[names = 30, weights = {weights}, farthest = 7, train = 4..7, "
-                                       "test = 8..12]"):  # fmt: skip
+    statics = f"names = 30, weights = {weights}, farthest = 7, train = 4..7, test = 8..12, answer = {answer}"
+    for words, answers, marks in items(f"shortest_paths[{statics}]"):
         place, size = words.index("?"), 2 + (weights > 1)
         joined = dict[tuple[str, str], int]()
         for start in range(0, place, size):
@@ -305,7 +306,15 @@ def test_distances_are_those_of_the_shortest_paths(weights: int) -> None:
         for _ in nodes:
             for (a, b), weight in joined.items():
                 distance[b] = min(distance[b], distance[a] + weight)
-        assert counted(answers, marks) == [str(min(distance[node], 8)) for node in nodes]
+        expected = [str(min(distance[node], 8)) for node in nodes]
+        if answer == "predecessors":
+            expected = []
+            for node in nodes:
+                steps = {other: distance[other] + joined.get((other, node), far) for other in nodes}
+                before = [other for other in nodes if steps[other] == distance[node] < 8]
+                # Of equal ones, `min` takes the first.
+                expected.append(min(before, key=distance.__getitem__, default=node))
+        assert counted(answers, marks) == expected
         assert marks == [False] * (place + 1) + [True] * len(nodes)
     assert edges / pairs == pytest.approx(1, abs=0.05)
     assert near(weighed, dict.fromkeys(range(1, weights + 1), 1 / weights), 0.03)
