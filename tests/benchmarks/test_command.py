@@ -114,7 +114,14 @@ def test_every_case_runs_on_both_sides(group: Group) -> None:
 
 
 # The cases of the stages `as CUDA graphs` of `benchmarks.gpu`.
-_AS_GRAPHS = {"halting": "", "seq2seq": "", "mixers": "", "operators": "geometric", "dynamic halt": ""}
+_AS_GRAPHS = {
+    "halting": "",
+    "seq2seq": "",
+    "mixers": "",
+    "operators": "geometric",
+    "dynamic halt": "",
+    "written": "forgetting, N",
+}
 
 
 @pytest.mark.parametrize(
