@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
+from archlang.elaborate.binding import problems_of_task
 from archlang.resolve import library
 from archlang.tasks.kit import lengths
 from archlang.tasks.kit.split import Ragged
-from tests.tasks.every import task_of
+from tests.tasks.every import page, task_of
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +160,12 @@ def test_expressions_in_prefix_notation_have_their_value(modulus: int) -> None:
             assert made.targets[index] == prefix(rest, modulus)
             assert not rest
         assert set(lengths) == set(range(6, 10) if split == "test" else range(1, 6))
+
+
+@pytest.mark.parametrize(("modulus", "more"), [(23, {"counting"}), (8, set())])
+def test_what_prefix_notation_demands(modulus: int, more: set[str]) -> None:
+    """Products of -1 and 1 are a parity, and sums count."""
+    assert problems_of_task(page("mano")(modulus=modulus)._binding) == {"nonregular", "parity", *more}
 
 
 def test_the_first_operand_has_any_share_of_the_operators() -> None:
