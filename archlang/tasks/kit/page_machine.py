@@ -220,7 +220,8 @@ class PageMachine(Page):
         fits = (at >= 0) & (at < sizes)
         self._require(fits, like, node, _OUTSIDE, _WITHIN, at, sizes)
         padded = word.values if len(word.values) else np.zeros(1, dtype=np.int64)
-        result = padded[np.minimum(starts + _where(fits, at), len(padded) - 1)]
+        places = np.asarray(starts + _where(fits, at))
+        result = padded[np.minimum(places, len(padded) - 1, out=places)]
         return result if like is None else Ragged(result, like.offsets)
 
     def range(self, low: Any, high: Any, node: tree.Syntax) -> Any:
@@ -402,7 +403,8 @@ def _bound(numbers: Any) -> int:
 
 def _where(holds: Any, numbers: Any) -> Integers:
     """Returns numbers that 64 bits hold where a condition holds, and 0 elsewhere."""
-    return np.asarray(np.where(holds, numbers, 0), dtype=np.int64)
+    is_whole = np.shape(holds) == np.shape(numbers) and np.all(holds)
+    return np.asarray(numbers if is_whole else np.where(holds, numbers, 0), dtype=np.int64)
 
 
 def _small(numbers: Any) -> Any:

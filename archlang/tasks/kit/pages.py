@@ -114,8 +114,8 @@ class PageTask(ByLength):
             return self._tokens(machine.named(field.name, first), field_vocabulary(self, field.name), field.name)
         size = width(self._binding, field)
         numbers = Ragged(np.zeros(size * len(first.values)), size * first.offsets)
-        values = machine.named(field.name, numbers).values / UNITS
-        return Ragged(values.astype(np.float32).reshape(-1, size), first.offsets)
+        values = machine.named(field.name, numbers).values.astype(np.float32) / np.float32(UNITS)
+        return Ragged(values.reshape(-1, size), first.offsets)
 
     def _tokens(self, word: Ragged, words: tuple[str, ...], name: str) -> Ragged:
         low, high = int(word.values.min(initial=0)), int(word.values.max(initial=0))
