@@ -73,6 +73,8 @@ IMAGES = """model small(x: tokens[n]) -> logits[n, classes] {
     p = linear[4](image_patches[2, columns = 4](h)) + convolve_image[4, width = 2, columns = 4, stride = 2](h)
     return linear[classes](hold[4](p, h) + convolve_image[4, width = 3, columns = 4, groups = 2](h))
 }"""
+GROWING_MAPS = """use archlang.models.attention_variants
+model small(x: tokens[n]) -> logits[n, classes] { return linear[classes](delta_former[2](embed[4](x))) }"""
 TOLERANCE = 2e-5
 
 
@@ -110,7 +112,7 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 
 PROGRAMS = {
     "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
-    "recurrences": RECURRENCES, "images": IMAGES,
+    "recurrences": RECURRENCES, "images": IMAGES, "growing maps": GROWING_MAPS,
     **{name: model(BODIES[name]) for name in (
         "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
         "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",
@@ -121,7 +123,11 @@ PROGRAMS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("suffix", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "name", [name if name == "chunks halt" else pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS]
+    "name",
+    [
+        name if name in ("chunks halt", "growing maps") else pytest.param(name, marks=pytest.mark.slow)
+        for name in PROGRAMS
+    ],
 )
 def test_an_exported_model_equals_its_module_at_lengths_it_was_not_traced_at(
     compiled: Compiled, tmp_path: Path, name: str, suffix: str

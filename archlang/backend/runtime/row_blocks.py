@@ -183,7 +183,9 @@ class RowBlocks:
 
     def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
         """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
-        if not is_plain() or self._takes_all_rows(owner):
+        if not is_plain():
+            return self.body(owner, seen, *values)
+        if self._takes_all_rows(owner):
             with keeping_arguments():
                 return self.body(owner, seen, *values)
         n, columns, entries = self._sizes(values)
