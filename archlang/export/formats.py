@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import logging
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from contextlib import redirect_stderr, suppress
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch.export import Dim, ExportedProgram
 
 from archlang.backend.architecture import Architecture
@@ -138,8 +139,24 @@ def export_pt2(module: Architecture, path: Path) -> list[Path]:
 
     Raises:
         ExportError: torch cannot export the model."""
-    torch.export.save(trace(module), path)
+    program = trace(module)
+    _write_sums_of_lengths_by_two(program.graph_module)
+    torch.export.save(program, path)
     return [path]
+
+
+def _write_sums_of_lengths_by_two(traced: nn.Module) -> None:
+    """Adds lengths two by two, as torch does not serialize its sum of several."""
+    for part in (each for each in traced.modules() if isinstance(each, fx.GraphModule)):
+        for node in part.graph.find_nodes(op="call_function", target=torch.sym_sum):
+            first, *others = node.args[0]
+            with part.graph.inserting_before(node):
+                for other in others:
+                    values = [each.meta["val"] if isinstance(each, fx.Node) else each for each in (first, other)]
+                    first = part.graph.call_function(operator.add, (first, other))
+                    first.meta["val"] = values[0] + values[1]
+            node.replace_all_uses_with(first)
+            part.graph.erase_node(node)
 
 
 def export_onnx(module: Architecture, path: Path) -> list[Path]:

@@ -75,6 +75,11 @@ IMAGES = """model small(x: tokens[n]) -> logits[n, classes] {
 }"""
 GROWING_MAPS = """use archlang.models.attention_variants
 model small(x: tokens[n]) -> logits[n, classes] { return linear[classes](delta_former[2](embed[4](x))) }"""
+SUMS_OF_LENGTHS = """use archlang.models.loops
+model small(x: tokens[n]) -> logits[n, classes] {
+    h = embed[4](x)
+    return linear[classes](continuous_thoughts[2, 6](h, greater[3](indices(h))))
+}"""
 TOLERANCE = 2e-5
 
 
@@ -113,6 +118,7 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 PROGRAMS = {
     "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
     "recurrences": RECURRENCES, "images": IMAGES, "growing maps": GROWING_MAPS,
+    "sums of lengths": SUMS_OF_LENGTHS,
     **{name: model(BODIES[name]) for name in (
         "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
         "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",
@@ -125,7 +131,9 @@ PROGRAMS = {
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("chunks halt", "growing maps") else pytest.param(name, marks=pytest.mark.slow)
+        name
+        if name in ("chunks halt", "growing maps")
+        else pytest.param(name, marks=pytest.mark.slow)
         for name in PROGRAMS
     ],
 )
