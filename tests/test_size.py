@@ -21,14 +21,14 @@ BUDGETS = {
     "elaborate resolve types plan": (11_486, 9_800, 1_686),
     "train api": (10_721, 7_900, 2_821),
     "tasks data": (10_396, 8_600, 1_796),
-    "export": (2_006, 2_400, 0),
+    "export": (2_023, 2_400, 0),
     "editor play": (4_626, 4_400, 226),
     "reports": (3_905, 3_700, 205),
     "cli": (3_883, 3_500, 383),
-    "": (23_452, 16_500, 6_952),
+    "": (23_454, 16_500, 6_954),
 }
-TOTAL = 74_940  # the aim is 61,000, and the room of the parts
-TESTS = 68_462  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_959  # the aim is 61,000, and the room of the parts
+TESTS = 68_476  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer

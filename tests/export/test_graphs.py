@@ -131,9 +131,7 @@ PROGRAMS = {
 @pytest.mark.parametrize(
     "name",
     [
-        name
-        if name in ("chunks halt", "growing maps")
-        else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ("chunks halt", "growing maps") else pytest.param(name, marks=pytest.mark.slow)
         for name in PROGRAMS
     ],
 )
