@@ -115,9 +115,11 @@ class Binding:
 
     def finish(self) -> bool:
         """Computes the remaining defaults. Returns whether every `where` holds."""
+        problems: list[Diagnostic] = []
+        report, self.report, self.evaluator.report = self.report, problems.append, problems.append
         for name in self.parameters:
             self.lookup(name)
-        problems: list[Diagnostic] = []
+        self.report = self.evaluator.report = report
         evaluator = replace(self.evaluator, report=problems.append)
         conditions = self.declaration.item.signature.where
         violated = [condition for condition in conditions if evaluator.truth(condition) is False]
@@ -128,7 +130,8 @@ class Binding:
             if refused.isdisjoint(names):
                 self.report(self._violated(condition))
                 refused |= names
-        # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads; nor may sizes.
+        # Where one condition does not hold, others may have no value, as `d % heads == 0` for no heads; nor may sizes
+        # and defaults, as `d / heads`.
         if violated:
             self.report = self.evaluator.report = self._of_lengths.report = ignore
         for mistake in problems:

@@ -163,8 +163,8 @@ def test_the_one_mistake_of_a_call_has_its_remedy(value: str, code: str, remedy:
 
 @pytest.mark.parametrize("condition", ["", " where heads > 0, d % heads == 0"])
 def test_a_condition_that_does_not_hold_is_reported_in_place_of_what_the_body_says(condition: str) -> None:
-    body = "{ return linear[d / heads](unit_norm[heads](h)) }"
-    block = f"block mix[heads: int](h: seq[n, d]) -> seq[n, d / heads]{condition} {body}\n"
+    body = "{ return linear[rank](unit_norm[heads](h)) }"
+    block = f"block mix[heads: int, rank: int = d / heads](h: seq[n, d]) -> seq[n, d / heads]{condition} {body}\n"
     mistakes = check_text(f"{block}block b(h: seq[n, 16]) -> seq[n, 4] {{ return norm(mix[3](h)) }}\n")
     assert (len(mistakes) == 1) == bool(condition)
     assert "`mix` requires `d % heads == 0`" in mistakes[0].message or not condition
