@@ -18,7 +18,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_465, 4_200, 265),
-    "elaborate resolve types plan": (11_486, 9_800, 1_686),
+    "elaborate resolve types plan": (11_489, 9_800, 1_689),
     "train api": (10_721, 7_900, 2_821),
     "tasks data": (10_396, 8_600, 1_796),
     "export": (2_023, 2_400, 0),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_883, 3_500, 383),
     "": (23_454, 16_500, 6_954),
 }
-TOTAL = 74_959  # the aim is 61,000, and the room of the parts
+TOTAL = 74_962  # the aim is 61,000, and the room of the parts
 TESTS = 68_474  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
