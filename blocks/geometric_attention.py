@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.kernels.nearest_match import match_weights
 from archlang.backend.runtime.block import Mask, MaskM
 from archlang.backend.runtime.joined_linear import NO_PRODUCTS, Products, mapped
+from archlang.backend.runtime.recomputation import recomputed
 from archlang.backend.runtime.stacking import is_plain
 from archlang.blocks.attention import KeyedAttention, join_heads
 
@@ -126,7 +126,7 @@ class GeometricAttention(KeyedAttention):
             rows = zip(
                 torch.split(query, size, 2), torch.split(sides, size, 1), range(start, start + n, size), strict=True
             )
-            blocks = (checkpoint(of_rows, *own, use_reentrant=False, preserve_rng_state=False) for own in rows)
+            blocks = (recomputed(of_rows, *own) for own in rows)
             heads = torch.cat([*blocks], 2)
         else:
             heads = of_rows(query, sides, start)

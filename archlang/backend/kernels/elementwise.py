@@ -29,8 +29,8 @@ _Derivative = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 # The numbers from which each form is faster.
 _LEAST_FOR_EXP = 1 << 10
 _LEAST_FOR_TANH = 1 << 14
-_LEAST_FOR_BITS = 1 << 15
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+LEAST_FOR_BITS = 1 << 15
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]  # torch's own
 _KEEPS: ContextVar[bool] = ContextVar("keeps_arguments", default=False)
 
@@ -133,9 +133,9 @@ def scaled(x: Float[Tensor, "*b"], factor: float, reuse: Reuse = NO_REUSE) -> Fl
 
 def kept_where(x: Float[Tensor, "*b d"], real: Bool[Tensor, "*b 1"]) -> Float[Tensor, "*b d"]:
     """Returns x where a mark holds, else 0, also if x is not finite."""
-    if not is_large_on_cpu(x, x.numel(), _LEAST_FOR_BITS):
+    if not is_large_on_cpu(x, x.numel(), LEAST_FOR_BITS):
         return x.masked_fill(~real, 0)
-    integer = _INTEGERS[x.element_size()]
+    integer = INTEGERS[x.element_size()]
     bits = -real.to(integer)  # all are 1 where the mark holds
 
     def compute(x: Tensor, out: Tensor | None) -> Tensor:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
-from torch.utils.checkpoint import checkpoint
 
 from archlang.backend.kernels.elementwise import keeping_arguments
 from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import resolve
+from archlang.backend.runtime.recomputation import recomputed
 from archlang.backend.runtime.result_check import ResultCheck
 from archlang.backend.runtime.stacking import is_plain
 
@@ -24,7 +24,7 @@ _BLOCK_ON_GPU = 2**26
 # Products of fewer rows take more time for each.
 _LEAST_ROWS = 128
 # The entries of maps that training keeps; the maps of other blocks are computed again in the backward pass.
-_KEPT = 20_000_000
+_KEPT = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,6 @@ class RowBlocks:
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
         run, left = partial(body, owner), _KEPT if torch.is_grad_enabled() and not window else inf
-        again = partial(checkpoint, run, use_reentrant=False, preserve_rng_state=False)
         parts: list[tuple[Tensor, ...]] = []
         for sample in range(0, batch, samples):
             rows = []
@@ -224,7 +223,7 @@ class RowBlocks:
                 sliced, values = zip(*cuts, strict=True)
                 read = min(seen + end, columns) if is_limited else columns
                 left -= samples * (end - first) * read * self.width
-                rows.append((run if left >= 0 else again)(seen + first - begin, *sliced))
+                rows.append((run if left >= 0 else partial(recomputed, run))(seen + first - begin, *sliced))
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
         return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
 

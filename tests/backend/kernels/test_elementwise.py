@@ -44,7 +44,7 @@ EXTREMES = [-torch.inf, -1e30, -1000.0, -104.0, -90.0, -1e-6, 0.0, 1e-6, 20.0, 1
 def _of_few_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "_LEAST_FOR_EXP", 1)
     monkeypatch.setattr(elementwise, "_LEAST_FOR_TANH", 1)
-    monkeypatch.setattr(elementwise, "_LEAST_FOR_BITS", 1)
+    monkeypatch.setattr(elementwise, "LEAST_FOR_BITS", 1)
 
 
 @pytest.mark.parametrize(("fast", "plain"), FUNCTIONS)

@@ -41,6 +41,24 @@ def test_weights_and_gradients_are_those_of_the_plain_form_bit_for_bit(allowed: 
     same_gradients(weights, plain, [logits], tolerance=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("reuse", [(False, False), (True, True)])
+def test_weights_by_bits_are_those_of_the_plain_form_also_beside_what_is_not_finite(
+    allowed: Tensor, dtype: torch.dtype, reuse: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LEAST_FOR_BITS", 1)
+    logits = scores(dtype)
+    for hidden, lowest in ((0.0, 0.0), (torch.nan, 0.0), (torch.inf, -torch.inf)):
+        with torch.no_grad():
+            logits.masked_fill_(~allowed, hidden)[0, 0, 0, 0] += lowest
+        plain, weights = (module._plainly(logits, ~allowed, -1), masked_softmax(logits * 1, allowed, reuse=reuse))
+        same_gradients(weights, plain, [logits], tolerance=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        same_gradients(
+            masked_softmax(logits * 1, allowed), module._plainly(logits, ~allowed, -1), [logits], tolerance=0
+        )
+
+
 def test_weights_are_the_exponentials_of_allowed_scores_over_their_sum(allowed: Tensor) -> None:
     logits = scores().detach()
     exponentials = logits.exp() * allowed
