@@ -5,10 +5,16 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from archlang.tasks.kit import lengths
 from archlang.tasks.kit.split import Ragged
 from tests.tasks.every import Drawn, marks_of, page
 
 WordProblem = page("word_problem")
+
+
+@pytest.fixture(autouse=True)
+def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lengths, "_BATCH_SYMBOLS", 1 << 14)
 
 
 def even(images: tuple[int, ...]) -> bool:
