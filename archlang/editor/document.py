@@ -101,7 +101,7 @@ class Document:
     @property
     def syntax_mistakes(self) -> tuple[Span, ...]:
         """The places of the mistakes because of which text of the file, or of one that it uses, cannot be parsed."""
-        return tuple(each.span for each in self._loaded[0].diagnostics if _is_of_syntax(each))
+        return tuple(each.span for each in self._loaded[0].diagnostics if each.is_of_syntax)
 
     @property
     def used_paths(self) -> frozenset[str]:
@@ -151,7 +151,3 @@ class Document:
         for declaration in resolved.own.values():
             check_signature(declaration, lambda diagnostic: codes.add(diagnostic.code))
         return not codes & _NOT_ELABORATED
-
-
-def _is_of_syntax(diagnostic: Diagnostic) -> bool:
-    return diagnostic.code.startswith("E01")

@@ -57,6 +57,14 @@ class Diagnostic:
     def is_error(self) -> bool:
         return self.code.startswith("E")
 
+    @property
+    def is_of_syntax(self) -> bool:
+        return self.code.startswith("E01")
+
+    @property
+    def severity(self) -> str:
+        return "error" if self.is_error else "warning"
+
     def with_edits(self, *edits: Edit | None, is_safe: bool = False) -> Diagnostic:
         """Returns the diagnostic with edits; without any if one is None, or if the text is not that of a file."""
         changes = tuple(edit for edit in edits if edit is not None and not edit.span.source.is_command_line)

@@ -22,7 +22,7 @@ def to_json(diagnostics: Iterable[Diagnostic]) -> str:
         [
             {
                 "code": diagnostic.code,
-                "severity": _level(diagnostic),
+                "severity": diagnostic.severity,
                 "message": diagnostic.message,
                 **_place(diagnostic.span),
                 "label": diagnostic.label,
@@ -46,10 +46,6 @@ def to_sarif(diagnostics: Iterable[Diagnostic]) -> str:
         "results": [_result(diagnostic, rules.index(diagnostic.code)) for diagnostic in results],
     }
     return json_text({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
-
-
-def _level(diagnostic: Diagnostic) -> str:
-    return "error" if diagnostic.is_error else "warning"
 
 
 def _place(span: Span) -> _Json:
@@ -80,7 +76,7 @@ def _result(diagnostic: Diagnostic, rule: int) -> _Json:
     result: _Json = {
         "ruleId": diagnostic.code,
         "ruleIndex": rule,
-        "level": _level(diagnostic),
+        "level": diagnostic.severity,
         "message": {"text": text},
         "locations": [_location(diagnostic.span, diagnostic.label)],
     }

@@ -39,7 +39,7 @@ def coloured(diagnostic: Diagnostic) -> Text:
     # Imported late, because importing rich takes time.
     from rich.text import Text
 
-    styles = {**_STYLES, "mark": _STYLES[_kind(diagnostic)]}
+    styles = {**_STYLES, "mark": _STYLES[diagnostic.severity]}
     text = Text()
     for piece, style in _pieces(diagnostic):
         text.append(piece, styles[style])
@@ -47,7 +47,7 @@ def coloured(diagnostic: Diagnostic) -> Text:
 
 
 def _pieces(diagnostic: Diagnostic) -> Iterator[_Piece]:
-    kind = _kind(diagnostic)
+    kind = diagnostic.severity
     yield f"{kind}[{diagnostic.code}]", kind
     yield f": {visible(_shortened(diagnostic.message))}\n", ""
     marks = [_Mark(diagnostic.span, diagnostic.label, "mark")]
@@ -60,10 +60,6 @@ def _pieces(diagnostic: Diagnostic) -> Iterator[_Piece]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _kind(diagnostic: Diagnostic) -> str:
-    return "error" if diagnostic.is_error else "warning"
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _check(resolved: ResolvedFile, diagnostics: Sequence[Diagnostic]) -> tuple[D
     mistakes = [
         diagnostic
         for diagnostic in report.sorted()
-        if _is_of_syntax(diagnostic)
+        if diagnostic.is_of_syntax
         or not (
             diagnostic.span.text in resolved.unparsed
             or any(_may_explain(item, diagnostics, diagnostic) for item in unparsed)
@@ -154,7 +154,7 @@ def _follows(diagnostic: Diagnostic, loading: Sequence[Diagnostic], resolved: Re
 
 def _is_outside_of_items(mistake: Diagnostic, resolved: ResolvedFile) -> bool:
     """Whether a syntax mistake is in no item that has a whole name, or is a line of an item whose header is lost."""
-    return _is_of_syntax(mistake) and not any(
+    return mistake.is_of_syntax and not any(
         item.span.contains(mistake.span)
         and mistake.span.start > item.name_span.start
         and mistake.span.text not in _lines_of_others(item)
@@ -170,13 +170,9 @@ def _lines_of_others(item: Item) -> tuple[str, ...]:
     return PART_WORDS
 
 
-def _is_of_syntax(diagnostic: Diagnostic) -> bool:
-    return diagnostic.code.startswith("E01")
-
-
 def _is_syntax_of_line(mistake: Diagnostic, place: Span) -> bool:
     span = mistake.span
-    return _is_of_syntax(mistake) and span.source is place.source and span.line == place.line
+    return mistake.is_of_syntax and span.source is place.source and span.line == place.line
 
 
 def _follows_from_source(diagnostic: Diagnostic, mistakes: Sequence[Diagnostic], resolved: ResolvedFile) -> bool:
@@ -300,7 +296,7 @@ def _own_declarations(resolved: ResolvedFile) -> Sequence[Declaration]:
 
 
 def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog) -> None:
-    if not _is_shipped(item) and not is_complete_optimizer(item):
+    if not library.has(item.span.source.path) and not is_complete_optimizer(item):
         module = f"mine:{item.name.capitalize()}"
         report(incomplete_optimizer(item.name_span, item.name, module))
         return
@@ -308,12 +304,8 @@ def _check_optimizer(item: Extern, resolved: ResolvedFile, report: DiagnosticLog
 
 
 def _refuse_training_settings(item: Extern, report: DiagnosticLog) -> None:
-    if not _is_shipped(item):
+    if not library.has(item.span.source.path):
         report(declared_by_library_only(item.name_span, item.name, item.span))
-
-
-def _is_shipped(item: Extern) -> bool:
-    return library.has(item.span.source.path)
 
 
 def _check_recipe(recipe: Recipe, cells: CellPlanner) -> tuple[Callable[..., object], ...]:

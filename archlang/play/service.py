@@ -299,7 +299,7 @@ def _diagnostic(program: BrowserDocument, diagnostic: Diagnostic) -> Facts:
     return {
         **(program.place(diagnostic.span) if own else {"from": 0, "to": 0}),
         "line": diagnostic.span.line if own else 0,
-        "severity": "error" if diagnostic.is_error else "warning",
+        "severity": diagnostic.severity,
         "code": diagnostic.code,
         "message": diagnostic.message,
         "label": diagnostic.label,
