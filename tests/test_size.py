@@ -18,16 +18,16 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_465, 4_200, 265),
-    "elaborate resolve types plan": (11_489, 9_800, 1_689),
+    "elaborate resolve types plan": (11_481, 9_800, 1_681),
     "train api": (10_721, 7_900, 2_821),
     "tasks data": (10_396, 8_600, 1_796),
     "export": (2_023, 2_400, 0),
-    "editor play": (4_626, 4_400, 226),
+    "editor play": (4_622, 4_400, 222),
     "reports": (3_905, 3_700, 205),
     "cli": (3_883, 3_500, 383),
     "": (23_553, 16_500, 7_053),
 }
-TOTAL = 75_061  # the aim is 61,000, and the room of the parts
+TOTAL = 75_049  # the aim is 61,000, and the room of the parts
 TESTS = 68_604  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
