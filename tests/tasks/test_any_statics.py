@@ -60,7 +60,7 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         words=st.integers(0, 40), length=st.integers(0, 30), pairs=st.integers(0, 8), test_length=NUMBERS,
         test_pairs=NUMBERS, more_length=NUMBERS, more_pairs=NUMBERS, more_size=st.integers(0, 12),
         updates=st.integers(0, 3), compound=TRUTH,
-    ),
+    ).map(lambda drawn: {"more_size": 5, **drawn}),
     "parity": statics(**BY_LENGTH, begin_end=TRUTH),
     "automaton": statics(
         table=st.lists(st.integers(-1, 4), max_size=8).map(tuple), symbols=st.integers(0, 3), labels=st.integers(1, 4),
