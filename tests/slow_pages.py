@@ -98,15 +98,20 @@ def weighed(a: Tensor, v: Tensor) -> Tensor:
     return (a @ of_heads(v, len(a))).transpose(0, 1).reshape(len(v), -1)
 
 
-def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal: bool = True) -> None:
-    """Asserts that `call` has the outputs and gradients of `slow`, ignores padding and, if causal, later positions."""
-    name = re.findall(r"(\w+)\[", call)
+def random_model(compiled: Compiled, file: str, call: str, std: float) -> tuple[nn.Module, Tensor]:
+    """Returns a model of one call with normal weights, and an input, in double precision."""
     text = f"use archlang.models.{file}\nmodel m[d = {D}](x: seq[n, d]) -> logits[n, {D}] {{ return {call} }}\n"
     module = compiled(text).double()
     torch.manual_seed(1)
     for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    x = torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
+        nn.init.normal_(parameter, std=std)
+    return module, torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
+
+
+def equals_slow(compiled: Compiled, file: str, call: str, slow: Slow, *, causal: bool = True) -> None:
+    """Asserts that `call` has the outputs and gradients of `slow`, ignores padding and, if causal, later positions."""
+    name = re.findall(r"(\w+)\[", call)
+    module, x = random_model(compiled, file, call, std=0.5)
     torch.set_default_dtype(torch.float64)
     try:
         expected = slow(Weights(module.get_submodule(name[0])), x[0])[None]

@@ -27,14 +27,14 @@ def items(text: str, sizes: str = SIZES) -> Iterator[tuple[Words, Words, list[bo
     """What is read of each item of all splits, the answers, and which of them count."""
     task = task_of(f"{text.removesuffix(']')}, {sizes}]")
     for split in task.split_names():
-        made = task.generate(split, 0)
-        assert isinstance(made.targets, Ragged)
-        assert made.scored is not None
-        for index in range(len(made)):
-            words = [task.vocabulary[token] for token in made.inputs["x"][index]]
+        generated = task.generate(split, 0)
+        assert isinstance(generated.targets, Ragged)
+        assert generated.scored is not None
+        for index in range(len(generated)):
+            words = [task.vocabulary[token] for token in generated.inputs["x"][index]]
             names = getattr(task, "class_names", ()) or task.vocabulary
-            answers = [names[token] for token in made.targets[index]]
-            yield words, answers, made.scored[index].tolist()
+            answers = [names[token] for token in generated.targets[index]]
+            yield words, answers, generated.scored[index].tolist()
 
 
 def counted(answers: Words, marks: list[bool]) -> Words:
@@ -151,13 +151,13 @@ def operators(words: Words) -> int:
 def test_expressions_in_prefix_notation_have_their_value(modulus: int) -> None:
     task = task_of(f"mano[modulus = {modulus}, train = 1..5, test = 6..9, {SIZES}]")
     for split in task.split_names():
-        made = task.generate(split, 0)
+        generated = task.generate(split, 0)
         lengths = Counter[int]()
-        for index in range(len(made)):
-            words = [task.vocabulary[token] for token in made.inputs["x"][index]]
+        for index in range(len(generated)):
+            words = [task.vocabulary[token] for token in generated.inputs["x"][index]]
             lengths[sum(not word.isdigit() for word in words)] += 1
             rest = list(words)
-            assert made.targets[index] == prefix(rest, modulus)
+            assert generated.targets[index] == prefix(rest, modulus)
             assert not rest
         assert set(lengths) == set(range(6, 10) if split == "test" else range(1, 6))
 
@@ -331,22 +331,21 @@ def test_coupled_digits_of_one_significance_have_one_position() -> None:
     starts = Counter[int]()
     task = task_of(f"coupled_addition[most = 12, train = 1..4, test = 5..9, {SIZES}]")
     for split in task.split_names():
-        made = task.generate(split, 0)
-        assert made.scored is not None
-        for index in range(len(made)):
-            words = [task.vocabulary[token] for token in made.inputs["x"][index]]
+        generated = task.generate(split, 0)
+        assert generated.scored is not None
+        for index in range(len(generated)):
+            words = [task.vocabulary[token] for token in generated.inputs["x"][index]]
             plus, equals = words.index("+"), words.index("=")
             left, right, answer = words[:plus], words[plus + 1 : equals], words[equals + 1 :]
             assert int("".join(left)) + int("".join(right)) == int("".join(answer[::-1]))
             assert len(left) == len(right) == len(answer) - 1
-            positions = made.inputs["position"][index].tolist()
+            positions = generated.inputs["position"][index].tolist()
             start = positions[plus]
             assert positions[equals] == start
             assert positions[equals + 1 :] == [start + 1 + place for place in range(len(answer))]
             assert positions[:plus] == positions[plus + 1 : equals] == positions[equals + 1 : -1][::-1]
             assert max(positions) < 12
             starts[start] += len(left) == 4
-            assert counted([task.vocabulary[token] for token in made.targets[index]], made.scored[index].tolist()) == [
-                *answer, "[E]",
-            ]  # fmt: skip
+            answers = [task.vocabulary[token] for token in generated.targets[index]]
+            assert counted(answers, generated.scored[index].tolist()) == [*answer, "[E]"]
     assert {start for start, count in starts.items() if count} == set(range(7))

@@ -99,8 +99,8 @@ def lower(
     """Returns the Python of a graph, on which `inline` has run. `without` names passes of the backend to omit;
     `classes` are those of the graph's instances, by their paths, from which passes take what they need to know."""
     graph = replace(graph, region=_with_sources(graph.region))
-    known = {path: kind for path, kind in (classes or {}).items() if not _has_another_forward(kind)}
-    context = PassContext(graph.instances, known, frozenset(without))
+    with_known_forward = {path: kind for path, kind in (classes or {}).items() if not _has_another_forward(kind)}
+    context = PassContext(graph.instances, with_known_forward, frozenset(without))
     lengths = length_facts.needed_lengths(graph.region, graph.instances)
     inputs = graph.region.inputs
     return PythonProgram(

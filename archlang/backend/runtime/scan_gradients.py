@@ -21,7 +21,6 @@ _MOST_POSITIONS = 1 << 11
 _LEAST_LENGTH = 8
 
 # The samples that have each position, or None if all have it.
-_Reals = Sequence[Bool[Tensor, " b"] | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tests.closeness import close, same_gradients
 from tests.conftest import Compiled
-from tests.slow_pages import D, N, Weights, card_in_words, equals_slow
+from tests.slow_pages import D, N, Weights, card_in_words, equals_slow, random_model
 
 
 def phantom_equilibrium(w: Weights, x: Tensor) -> Tensor:
@@ -52,12 +52,7 @@ EDGES = "softmax_keys[causal = true](0 * distances(x, x))"
 def test_the_result_solves_the_equation_and_its_gradient_is_that_of_the_solution(
     equation: Callable[[Weights, Tensor, Tensor], Tensor], call: str, theorems: str, compiled: Compiled
 ) -> None:
-    text = f"use archlang.models.equilibria\nmodel m[d = {D}](x: seq[n, d]) -> logits[n, {D}] {{ return {call} }}\n"
-    module = compiled(text).double()
-    torch.manual_seed(1)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=1.0)
-    x = torch.randn(1, N, D, dtype=torch.float64, requires_grad=True)
+    module, x = random_model(compiled, "equilibria", call, std=1.0)
     actual = module(x, lengths=[N])
     torch.set_default_dtype(torch.float64)
     try:
