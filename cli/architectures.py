@@ -180,14 +180,16 @@ def summary(
     from 0. FLOPs are those of matrix products, two for each multiplication. Activations are about as many float32
     numbers as training keeps until backward. For a recipe, a line says how many bytes its training needs on each of
     `--devices`, with its own batches. If tokens can be decoded, a line says what the next one needs of those before:
-    keys, values and states. `--measure` counts what the compiled model runs, where the estimate counts the page as it
-    is written: they differ by fused operations, scans over all positions at once, and maps by rows.
+    keys, values and states; other lines say how each state of a recurrence moves. `--measure` counts what the compiled
+    model runs, where the estimate counts the page as it is written: they differ by fused operations, scans over all
+    positions at once, and maps by rows. It also says which scans are computed at once, and what prevents others.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
     from archlang.compile import compile_named, plan_named
     from archlang.graph.decoding import decoding_state
     from archlang.graph.summary import summarize
+    from archlang.graph.transitions import describe, transitions
     from archlang.plugins import Plugins
     from archlang.train.memory import memory_by_devices
     from archlang.train.refusals import refusal
@@ -203,13 +205,17 @@ def summary(
     summaries = [
         (steps, summarize(graph, positions, steps)) for positions in length or [_DEFAULT_LENGTH] for steps in depths
     ]
+    moves = describe(transitions(graph))
     measured: dict[int, MeasuredCosts] = {}
+    scans: list[str] = []
     if measure:
+        from archlang.backend.lower.text import scan_forms
         from archlang.backend.measured_costs import measure_costs
         from archlang.compile import build
 
         module = build(graph, plugins)
         measured = {costs.length: measure_costs(module, costs.length, batch) for _, costs in summaries}
+        scans = [*scan_forms(module.program.code)]
     needs = [
         {} if plan is None else memory_by_devices(plan, positions, devices, remat=remat_of(remat))
         for positions in length or [_DEFAULT_LENGTH]
@@ -222,7 +228,9 @@ def summary(
                 "idle_flops": costs.idle_flops * batch, "activation_bytes": _FLOAT_BYTES * costs.activations * batch,
                 "unknown": costs.unknown, "uncounted": costs.uncounted, "unmeasured": costs.unmeasured,
                 "state": state and str(state),
+                "recurrences": moves,
                 "measured": measured.get(costs.length),
+                "scans": scans,
                 "training_bytes": {name: asdict(memory) | {"total": memory.total} for name, memory in need.items()},
             }
             for (steps, costs), need in zip(summaries, (need for need in needs for _ in depths), strict=True)
@@ -253,6 +261,8 @@ def summary(
             console.out.write(f"training at length {positions} on {name}: {memory}")
     if state is not None:
         console.out.write(f"the next token needs {state} numbers of the positions before it")
+    for line in [*moves, *scans]:
+        console.out.write(line)
     missing = {"parameters": first.unknown, "FLOPs": first.uncounted, "activations": first.unmeasured}
     for what, blocks in missing.items():
         if blocks:

@@ -19,7 +19,7 @@ from archlang.graph.growth import growths
 from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
 from archlang.graph.summary import names_of_lengths, summarize, weights_by_path
-from archlang.graph.transitions import Transition, transitions
+from archlang.graph.transitions import Transition, describe, transitions
 from archlang.types import Dim, Type
 from archlang.types.causality import Manner, Reach, manner_of
 from archlang.types.dimension import Quotient
@@ -91,7 +91,6 @@ class Card:
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """Returns the facts for a reader, besides the claims: pairs of a name and a text."""
-        moves = Counter(f"{move.state or 'its state'} {move}" for move in self.transitions)
         rows = {
             "parameters": f"{self.unique:,}, executed {self.executed}",
             "FLOPs of a prompt": f"{self.flops}; training takes three times as many",
@@ -102,7 +101,7 @@ class Card:
             "reads": self.reach,
             "positions": {"none": "no encoding"}.get(self.positions, self.positions),
             "turns of loops": "; ".join(self.turns),
-            "recurrences": "; ".join(f"{count} times: {text}" if count > 1 else text for text, count in moves.items()),
+            "recurrences": "; ".join(describe(self.transitions)),
             "memory": self.memory,
             "unknown costs": ", ".join(self.uncounted),
         }

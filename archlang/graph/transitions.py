@@ -7,6 +7,7 @@ All bounds are upper bounds: a range may be wider than what a model can reach.""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log, prod
@@ -147,6 +148,12 @@ def transitions(graph: Graph) -> Sequence[Transition]:
     analysis = _TransitionAnalysis(graph)
     analysis.region(graph.region, {value.id: _Known() for value in graph.region.inputs})
     return [each for node in graph.region.walk() for each in analysis.moves.get(node.id, ())]
+
+
+def describe(moves: Sequence[Transition]) -> Sequence[str]:
+    """Returns a sentence for each state that moves in its own way."""
+    counts = Counter(f"{move.state or 'its state'} {move}" for move in moves)
+    return [f"{count} times: {text}" if count > 1 else text for text, count in counts.items()]
 
 
 def _product(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:

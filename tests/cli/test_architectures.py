@@ -164,6 +164,33 @@ def test_a_summary_grows_with_the_batch() -> None:
     assert single["training_bytes"]["1 device"]["weights"] == 4 * 125_446
 
 
+def test_a_summary_says_how_each_recurrence_moves_and_each_scan_runs(archlang: Command, folder: Path) -> None:
+    (folder / "own.arch").write_text(
+        """block own(x: seq[n, d]) -> seq[n, d] {
+    s = mean(constant[1, d]())
+    t = s
+    y = scan v in x carry s {
+        s <- sigmoid(v) * s + v
+        emit s
+    }
+    z = scan v in y carry t {
+        t <- tanh(v + t)
+        emit t
+    }
+    return z
+}
+"""
+    )
+    sentences = ["s moves by a diagonal in [0, 1], which depends on the input", "t moves by what is not linear"]
+    forms = ["runs for all positions at once", "runs step by step: `tanh(v + t)` is not affine in `t`"]
+    scans = [f"the scan at own.arch:{line}:5 {form}" for line, form in zip((4, 8), forms, strict=True)]
+    command = ["summary", "own.arch", "--model", "own", "--set", "d=4"]
+    assert archlang(*command).out.splitlines()[-2:] == sentences
+    assert archlang(*command, "--measure").out.splitlines()[-4:] == sentences + scans
+    (facts,) = json.loads(archlang(*command, "--measure", "--json").out)
+    assert (facts["recurrences"], facts["scans"]) == (sentences, scans)
+
+
 BLOCKS = """block loops(h: seq[n, d]) -> seq[n, d] {
     repeat 3 { h <- norm(h) }
     return h

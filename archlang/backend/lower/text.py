@@ -6,6 +6,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.code import Code
 from archlang.errors.visible import visible
 from archlang.graph.graph import Node
+from archlang.graph.operations import Scan
 
 _COLUMN = 70
 _WIDTH = 60
@@ -15,6 +16,16 @@ def print_torch(architecture: Architecture) -> str:
     """Returns the Python of the module's forward function and of the bodies of its loops."""
     code = architecture.program.code
     return "\n\n".join([_function(code), *_bodies(code)]) + "\n"
+
+
+def scan_forms(code: Code) -> Iterator[str]:
+    """Yields how each scan runs, and what prevents that it is computed for all positions at once."""
+    for loop in code.loops:
+        if isinstance(loop.node.operation, Scan):
+            form = "for all positions at once" if loop.parallel is not None else "step by step"
+            reason = visible(f": {loop.obstacle}") if loop.obstacle else ""
+            yield f"the scan at {visible(str(loop.node.span))} runs {form}{reason}"
+        yield from scan_forms(loop.body)
 
 
 def _bodies(code: Code) -> Iterator[str]:
