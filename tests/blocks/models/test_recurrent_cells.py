@@ -85,9 +85,9 @@ def permuting_state_space(w: Weights, x: Tensor) -> Tensor:
         mixed = sum((share * m for share, m in zip(shares, w["choices"].chunk(2, -1), strict=True)), torch.zeros(3, 3))
         soft = mixed.softmax(-1).T
         places = soft + (torch.eye(3)[soft.argmax(0)].T - soft).detach()
-        b = w.map("linear_4", row)
-        state = places.to(state.dtype) @ (torch.polar(r, phase) * state) + torch.complex(b[:3], b[3:])
-        rows.append(w.map("out", torch.cat((state.real, state.imag))) + w.map("linear_5", row))
+        written = torch.complex(w.map("linear_4", row), w.map("linear_5", row))
+        state = places.to(state.dtype) @ (torch.polar(r, phase) * state) + written
+        rows.append(w.map("out", torch.cat((state.real, state.imag))) + w.map("linear_6", row))
     return torch.stack(rows)
 
 
