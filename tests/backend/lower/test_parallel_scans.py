@@ -25,6 +25,7 @@ model m[d = 8](x: tokens[n]) -> logits[n, classes] {
     h = embed[d](x)
     s = mean(learned[1, d, init = normal]())
     u = mean(learned[1, d, init = normal]())
+    top = mean(learned[1, d, init = normal]())
     memory = learned[4, d, init = normal]()
     norms = learned[4, 2, init = normal]()
     other_memory = learned[4, d, init = normal]()
@@ -129,6 +130,13 @@ PARALLEL = {
         "i = each(small(v)) f = log(sigmoid(each(other(v)))) moved = u + f old = u u <- moved + relu(i - moved) "
         "kept = exp(f + old - u) memory <- kept * memory + exp(i - u) * (each(by_head(key(v))) * v) "
         "emit sum(each(by_head(query(v))) * memory) + kept",
+    ),
+    "RWKV-4, with a maximum against overflow": (
+        "s, u, top",
+        "k = key(v) now = 0.3 + k most = top + relu(now - top) near = exp(now - most) far = exp(top - most) "
+        "read = (far * s + near * v) / (far * u + near) moved = top - exp(mean(learned[1, d, init = normal]())) "
+        "top <- moved + relu(k - moved) kept = exp(moved - top) i = exp(k - top) s <- kept * s + i * v "
+        "u <- kept * u + i emit sigmoid(gate(v)) * read",
     ),
     "a value from outside": (VECTOR, "s <- s * mean(h) + v emit s * last(h) + mean(attention[2](expand(v), h))"),
 }  # fmt: skip
