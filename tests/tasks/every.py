@@ -58,7 +58,7 @@ SMALL: dict[str, dict[str, object]] = {
             "missing_duplicate_string", "binary_addition", "binary_multiplication", "compute_sqrt",
             "modular_arithmetic_brackets", "addition", "set_complement", "phone_book", "n_gram_lookup",
             "multiplication", "lego", "in_context_recall", "fuzzy_in_context_recall", "compression", "memorization",
-            "mano", "depo", "brevo", "regbench", "shortest_paths", "coupled_addition",
+            "mano", "depo", "brevo", "regbench", "shortest_paths", "coupled_addition", "countdown",
         )
     },
     "selective_copying": {"train_size": 50, "valid_size": 5, "test_size": 5},

@@ -109,6 +109,7 @@ TASKS: dict[str, st.SearchStrategy[Statics]] = {
         **BY_LENGTH, names=st.integers(0, 14), degree=st.integers(0, 4), weights=st.integers(0, 4),
         farthest=st.integers(0, 5),
     ),
+    "countdown": statics(**BY_LENGTH, most=st.integers(0, 9)),
     "coupled_addition": statics(**BY_LENGTH, base=st.integers(0, 12), most=st.integers(0, 30)),
     "lego": statics(**BY_LENGTH, variables=st.integers(0, 14)),
     "sudoku": statics(train=BLANKS, test=BLANKS, side=st.sampled_from([4, 4, 4, 5]), puzzles=st.integers(0, 3)),

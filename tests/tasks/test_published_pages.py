@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import combinations, product
 from math import log
 from random import Random
 
@@ -50,6 +51,11 @@ def near(counts: Counter[int], shares: dict[int, float], tolerance: float) -> bo
     return counts.keys() == shares.keys() and all(
         abs(counts[value] / total - share) < tolerance for value, share in shares.items()
     )
+
+
+def says(name: str, text: str) -> bool:
+    item = library.task(name)
+    return item is not None and text.replace("%", " %") in " ".join(item.documentation)
 
 
 @pytest.mark.parametrize("noise", [0, 30])
@@ -244,6 +250,66 @@ def test_nodes_depend_on_one_to_all_before_them() -> None:
     assert near(first, {0: 1 / 2, 1: 1 / 2}, 0.04)
 
 
+def fitting(a: int, b: int, most: int) -> Iterator[tuple[str, int]]:
+    """The signs, and their results from 1 to `most`."""
+    for sign, result in (("+", a + b), ("*", a * b), ("-", a - b), ("/", a // b if a % b == 0 else 0)):
+        if 1 <= result <= most:
+            yield sign, result
+
+
+def combined(numbers: tuple[int, ...]) -> Iterator[tuple[int, int, list[int]]]:
+    """The two numbers of each pair, the larger first, and the others."""
+    for i, j in combinations(range(len(numbers)), 2):
+        others = [number for place, number in enumerate(numbers) if place not in (i, j)]
+        yield max(numbers[i], numbers[j]), min(numbers[i], numbers[j]), others
+
+
+def solutions(numbers: tuple[int, ...], target: int, most: int) -> Iterator[list[str]]:
+    if numbers == (target,):
+        yield []
+    for a, b, others in combined(numbers):
+        for sign, result in fitting(a, b, most):
+            for steps in solutions((*others, result), target, most):
+                yield [f"{a} {sign} {b} = {result}", *steps]
+
+
+@pytest.mark.parametrize(("train", "test", "most"), [(3, 4, 100), (4, 3, 9), (2, 5, 7)])
+def test_steps_are_the_first_solution_of_the_search(train: int, test: int, most: int) -> None:
+    statics = f"most = {most}, train = {train}..{train}, test = {test}..{test}"
+    several = list[bool]()
+    for words, answers, marks in items(f"countdown[{statics}]", "train_size = 4_000, valid_size = 40, test_size = 40"):
+        place = words.index("?")
+        found = solutions(tuple(map(int, words[:place])), int(words[place + 1]), most)
+        assert " ".join(words[place + 2 :]) == " ".join(next(found))
+        assert counted(answers, marks) == [*words[place + 2 :], "[E]"]
+        assert marks.index(True) == place + 1
+        if place == 3:
+            several.append(next(found, None) is not None)
+    if most == 100:
+        assert says("countdown", f"{sum(several) / len(several):.0%} of the items with 3 numbers have some.")
+
+
+def test_a_target_is_the_result_of_random_steps() -> None:
+    def targets(numbers: tuple[int, ...]) -> Iterator[tuple[int, float]]:
+        if len(numbers) == 1:
+            yield numbers[0], 1.0
+        pairs = list(combined(numbers))
+        for a, b, others in pairs:
+            results = [result for _, result in fitting(a, b, 4)]
+            for result in results:
+                for target, share in targets((*others, result)):
+                    yield target, share / len(pairs) / len(results)
+
+    shares = Counter[int]()
+    for numbers in product(range(1, 5), repeat=3):
+        for target, share in targets(numbers):
+            shares[target] += share / 4**3  # type: ignore[assignment] # a share in place of a count
+    sizes = "train_size = 8_000, valid_size = 0, test_size = 0"
+    drawn = [words[:5] for words, _, _ in items("countdown[most = 4]", sizes)]
+    assert near(Counter(int(words[4]) for words in drawn), shares, 0.02)
+    assert near(Counter(int(words[0]) for words in drawn), dict.fromkeys(range(1, 5), 1 / 4), 0.02)
+
+
 def test_words_of_an_automaton_take_its_edges() -> None:
     """With two states, from each of which edges lead to the other, the symbols of a state are those at every other
     place of a word."""
@@ -284,11 +350,7 @@ def test_the_documented_best_score_is_that_of_the_definition() -> None:
                 loss -= sum(share * log(share) for share in shares if share)
             state = targets[state][dice.randrange(degrees[state])] if left else 0
             left, taken = (left - 1, taken + 1) if left else (dice.randrange(50), 0)
-    item = library.task("regbench")
-    assert item is not None
-    assert f"predicts {hits / total:.0%} of them, with a loss of {loss / total:.2f}.".replace("%", " %") in " ".join(
-        item.documentation
-    )
+    assert says("regbench", f"predicts {hits / total:.0%} of them, with a loss of {loss / total:.2f}.")
 
 
 @pytest.mark.parametrize("weights", [1, 5])

@@ -85,6 +85,8 @@ DIGESTS: dict[str, dict[str, str]] = {
     "brevo[train_size = 50]": {"train": "d6e29afa181a1618"},
     "regbench[train_size = 50]": {"train": "c8eb138d32b8c8cb"},
     "shortest_paths[train_size = 50]": {"train": "c8420bbc54b26dfb"},
+    "countdown[train_size = 50]": {"train": "0feb2f1c65e9d584"},
+    "countdown[test_size = 50]": {"test": "71586ba49f305489"},
     "coupled_addition[train_size = 50]": {"train": "b415007eb22ed7b9"},
     "addition[train_size = 50]": {"train": "677bcd001a9a4e16"},
     "addition[test_size = 50, padded = false]": {"test": "7db1db6f77dc86f4"},
