@@ -273,11 +273,9 @@ class Weigh(Weightless):
         mask = softmax.blocks(query.shape[2], key.shape[2], q.device)
         return join_heads(attend(query, key, value, block_mask=mask, scale=scores.scale or None))
 
-    def reach(self, scores: Scores, softmax: SoftmaxKeys) -> int | None:
-        """Returns how many keys up to its own position a query reads in `fused`, 0 for all; None if it holds maps."""
-        if scores.softcap or (self.causal and not softmax.causal):
-            return None
-        return softmax.window if softmax.causal else 0
+    def is_fused(self, scores: Scores, softmax: SoftmaxKeys) -> bool:
+        """Returns whether `fused` computes these blocks without a map."""
+        return not scores.softcap and (softmax.causal or not self.causal)
 
     def fused(
         self,

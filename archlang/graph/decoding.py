@@ -7,6 +7,7 @@ from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positio
 from archlang.graph.growth import chunk_count, growths
 from archlang.graph.operations import Call, Halting, Repeat, Scan, step_limit
 from archlang.graph.prune import normalize
+from archlang.graph.windows import groups_of_maps, window
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, Horizon, Manner, manner_of
 
@@ -35,10 +36,14 @@ class _Decoding:
     def __init__(self, graph: Graph, horizons: Mapping[str, Horizon]) -> None:
         self._instances = graph.instances
         self._horizons = horizons
+        self._windows: dict[str, int] = {}  # of maps and what reads them, how many positions before its own
         self._lengths: dict[str, Dim] = {}  # of the bodies of scans, in those of the model
 
     def region(self, region: Region) -> _Sizes:
         types, sizes = region.types(), _Sizes()
+        for group in groups_of_maps(region.nodes):
+            if kept := {node.id for node in group}.isdisjoint(region.results) and window(group, self._instances):
+                self._windows |= dict.fromkeys((node.id for node in group), kept - 1)
         for node in region.nodes:
             if not any(map(self._grows, node.inputs)):
                 continue
@@ -68,7 +73,11 @@ class _Decoding:
     def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Sizes:
         instance, far = self._instances[path], self._arguments_read_elsewhere(node, types)
         if instance.costs.state is None:
-            return {source: self._size(types[source]) for source in far if self._grows(source)}
+            kept, far = self._windows.get(node.id), [source for source in far if self._grows(source)]
+            if kept is None:
+                return {source: self._size(types[source]) for source in far}
+            kinds = {source: types[source] for source in far}
+            return {(kept, each): Type(k.name, (Dim.of(kept), *k.dims[1:])).count for each, k in kinds.items()}
         lengths = instance.lengths_of(types[source] for source in node.inputs)
         return {(path, *far): instance.costs.state.substitute(lengths).substitute(self._lengths)}
 

@@ -37,6 +37,15 @@ ROWS = [
     ("s = scores[2](linear[d](h), linear[d](h))\n" + ATTEND.format("5 * tanh(s / 5)"), "16*n"),
     ("f = cumulative_sum(log(sigmoid(linear[2](h))))\n"
      "s = scores[2](linear[d](h), linear[d](h)) + outer_sum(f, -f)\n" + ATTEND.format("s"), "18*n + 2"),
+    *((f"a = {weights}\ny = weigh[causal = true](a, linear[d](h))", state) for weights, state in (
+        ("softmax_keys[causal = true, window = 4](scores[2](linear[d](h), linear[d](h)))", "48"),
+        ("softmax_keys[causal = true, window = 1](scores[2](linear[d](h), linear[d](h)))", "0"),
+        ("softmax_keys[causal = true, window = 4](5 * tanh(scores[2, softcap = 3.0](h, h)) + alibi_bias[2](h, h))",
+         "48"),
+        ("sink_softmax_keys[causal = true, window = 4](scores[2](h, linear[d](h)), mean(learned[1, 2]()))", "48"),
+        ("2 * softmax_keys[causal = true, window = 4](scores[2](h, linear[d](h)))", "16*n"),
+        ("softmax_keys[causal = true](scores[2](h, linear[d](h)))", "16*n"),
+    )),
     ("y = scan v after b[3] in h { emit v + sum(b) }", "24"),
     ("y = scan v after b in h { emit v + sum(b) }", "8*n"),
     ("y = h\nstack 3 { y <- y + attention[heads = 2, causal = true](y) }", "48*n"),

@@ -326,6 +326,14 @@ class GrowingRegion:
         is_new = joint is not Dependence.FIXED and set(results) == {Dependence.NEW}
         is_row = [is_new and bool(part.rows) for part in group.slices]
         run, name = group.bound(self._owner), node.name
+        growing = [index for index, growth in enumerate(growths) if growth is Dependence.NEW and not is_row[index]]
+        in_columns = [
+            index
+            for index, (part, value) in enumerate(zip(group.slices, arguments, strict=True))
+            if part.columns is not None and value.data is not None
+        ]
+        # Of columns that no later row reads, none is kept.
+        window = group.window if is_new and growing == in_columns else 0
 
         def compute(*data: Any) -> Sequence[Tensor]:  # Any: as in `Value.data`
             seen, taken = cache.seen, []
@@ -335,7 +343,12 @@ class GrowingRegion:
                 elif growth is Dependence.FULL:
                     each = each[:, seen:]
                 taken.append(each)
-            parts = run(seen if is_new else 0, taken)
+            kept = min(seen, window - 1) if window else seen
+            parts = run(kept if is_new else 0, taken)
+            for index in growing if window else ():
+                tensors = cache.of(name).tensors
+                columns = tensors[str(index)]
+                tensors[str(index)] = columns[:, max(0, columns.shape[1] - window + 1) :]
             if is_new or joint is Dependence.FIXED:
                 return parts
             return [

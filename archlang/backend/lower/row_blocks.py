@@ -29,6 +29,7 @@ from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, added, scaled
 from archlang.backend.runtime.row_blocks import AxisSlice, Pairs, RowBlocks
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
+from archlang.graph.windows import window
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all, manner_of
 
@@ -247,8 +248,9 @@ class _Fusion:
         pairs = body.pairs(lambda score: self._compiled(f"{name}_score", score, {}))
         slices, modules = tuple(body.slices), body.modules()
         runtime = RowBlocks(
-            function, fused, body.chain, body.is_biased, slices, modules, body.random(), body.width(), pairs
-        )
+            function, fused, body.chain, body.is_biased, slices, modules, body.random(), body.width(), body.window(),
+            pairs,
+        )  # fmt: skip
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
         self._rows[call.name] = runtime
@@ -353,6 +355,12 @@ class _GroupBody:
         features = (self._members[node].origin.type.feature for node in self._group.maps)
         return max((feature.constant or 1 for feature in features if feature is not None), default=1)
 
+    def window(self) -> int:
+        """Returns how many columns up to its own a row reads, 0 for all."""
+        members = [self._members[node] for node in self.copies]
+        instances = {member.instance.path: member.instance for member in members if member.instance is not None}
+        return window([member.origin for member in members], instances) if self._limited else 0
+
     # Arguments
 
     def _argument(self, member: _Member, index: int, value: Any) -> Any:  # Any: an argument in torch.fx
@@ -451,8 +459,8 @@ class _GroupBody:
 
     def fused(self) -> fx.Graph | None:
         """Returns a body in which the class of the last block computes a chain of blocks at once, if it states
-        `fuses`: the classes of the two blocks before it. Maps may be added to the result of the first. `reach` of the
-        last block says whether its settings and theirs allow it."""
+        `fuses`: the classes of the two blocks before it. Maps may be added to the result of the first. `is_fused`
+        of the last block says whether its settings and theirs allow it."""
         last = self._members[self._group.results[0]]
         chain = getattr(last.block, "fuses", None)
         if chain is None or len(self._group.results) > 1:

@@ -157,7 +157,8 @@ class RowBlocks:
     `is_biased` says that it holds those that are added to scores, and `chain` has the blocks that it computes at once,
     the last one first. `modules` are those that the bodies call, with their classes if these must be as they were
     compiled, and `random` those that draw in training.
-    `width` is the number of features of the widest map. `pairs` is the group for `flex_attention`, if that can compute
+    `width` is the number of features of the widest map, `window` how many columns up to its own a row reads, 0 for all.
+    `pairs` is the group for `flex_attention`, if that can compute
     it, and `works` says whether it did, with derivatives and without."""
 
     body: Callable[..., tuple[Tensor, ...]]
@@ -168,6 +169,7 @@ class RowBlocks:
     modules: Mapping[str, type[nn.Module] | None]
     random: tuple[str, ...]
     width: int
+    window: int
     pairs: Pairs | None
     works: dict[bool, bool] = field(default_factory=dict)
 
@@ -189,14 +191,12 @@ class RowBlocks:
             with keeping_arguments():
                 return self.body(owner, seen, *values)
         n, columns, entries = self._sizes(values)
-        reach = self._reach(owner)
-        body = self.body if self.fused is None or reach is None else self.fused
+        body = self._form(owner)
         block = _BLOCK_ON_GPU if self._sample(values).is_cuda else _BLOCK
-        holds_no_map = reach == 0 and not self.is_biased
+        is_limited, window = any(part.columns is not None for part in self.slices), self.window
+        holds_no_map = body is self.fused and not window and not self.is_biased
         if holds_no_map and not any(isinstance(value, Tensor) and value.dtype == torch.bool for value in values):
             return body(owner, seen, *values)
-        is_limited = any(part.columns is not None for part in self.slices)
-        window = reach if reach and is_limited and not self.is_biased else 0
         # Maps that are kept gain by blocks only if these read fewer columns: between blocks, memory is left unused.
         is_kept_whole = not is_limited and torch.is_grad_enabled() and entries <= _KEPT
         if (entries <= block or is_kept_whole) and not (window and seen):
@@ -231,11 +231,8 @@ class RowBlocks:
         """Returns the group in a module, without gradients: for one row, it looks up nothing anew."""
         if self._takes_all_rows(owner):
             return partial(self, owner)
-        reach = self._reach(owner)
-        computed = self.body if self.fused is None or reach is None else self.fused
+        computed, window = self._form(owner), self.window
         body = partial(computed, BoundModules(owner, calls=computed is self.body))
-        is_limited = any(part.columns is not None for part in self.slices)
-        window = reach if reach and is_limited and not self.is_biased else 0
 
         def run(seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:  # Any: tensors, None, numbers
             if self._sample(values).shape[1] != 1 or not is_plain():
@@ -266,13 +263,11 @@ class RowBlocks:
         self.works[has_gradient] = result is not None
         return None if result is None else (result,)
 
-    def _reach(self, owner: nn.Module) -> int | None:
-        """Returns how many keys up to its own position a row reads, 0 for all, if the chain is computed at once."""
+    def _form(self, owner: nn.Module) -> Callable[..., tuple[Tensor, ...]]:
         if self.fused is None:
-            return None
+            return self.body
         last, *others = (resolve(owner, path.split(".")) for path in self.chain)
-        reach: int | None = last.reach(*others)
-        return reach
+        return self.fused if last.is_fused(*others) else self.body
 
     def _sample(self, values: Sequence[Any]) -> Tensor:
         sample: Tensor = next(

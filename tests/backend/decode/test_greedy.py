@@ -75,6 +75,10 @@ DECODERS = {
         "a = softmax_keys[causal = true, window = 3](scores[4, softcap = 2.0](y, linear[8](y)))\n"
         "b = sink_softmax_keys[causal = true, window = 2](scores[4](y, y), mean(learned[1, 4, init = normal]()))\n"
         "z = y + weigh[causal = true, times = 2](a * b, linear[8](y))",
+    "windows of which no more is kept": "f = cumulative_sum(log(sigmoid(linear[2](y))))\n"
+        "s = 2 * tanh(scores[2](y, y)) + alibi_bias[2](y, y) + outer_sum(f, -f)\n"
+        "z = y + weigh[causal = true](softmax_keys[causal = true, window = 3](s), linear[8](y)) "
+        "+ weigh[causal = true](softmax_keys[causal = true, window = 1](s), linear[8](y))",
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
         "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"

@@ -38,6 +38,13 @@ BODIES = {
         "y = weigh[causal = true, times = 2](a, linear[4](h))",
     "attention in a window on both sides":
         "y = weigh[times = 2](softmax_keys[window = 2](scores[2](h, k)), linear[4](k))",
+    "windows of capped scores with distances and gates of keys":
+        "f = cumulative_sum(log(sigmoid(linear[2](h))))\n"
+        "s = cap(scores[2](h, h)) + alibi_bias[2](h, h) + outer_sum(f, -f)\n"
+        "y = weigh[causal = true](softmax_keys[causal = true, window = 2](s), linear[d](h)) + "
+        "weigh[causal = true](softmax_keys[causal = true, window = 4](2 * s), h)",
+    "a window beside what reads all columns": "a = softmax_keys[causal = true, window = 2](scores[2](h, h))\n"
+        "y = weigh[causal = true](a, h) + weigh[causal = true](exp(a), h) + linear[d](logsumexp_keys(a))",
     "sinks": "a = sink_softmax_keys[causal = true, window = 4](scores[2, softcap = 2.0](h, h), mean(linear[2](h)))\n"
         "y = weigh[causal = true](a, h)",
     "attention by distance": SOFTMAX.format("scores[2](h, h) + relative_bias[2, 3](h, h) + alibi_bias[2](h, h)"),
