@@ -20,6 +20,7 @@ from archlang.graph.operations import Call, Gradient, Halting, Repeat, Scan, ste
 from archlang.graph.prune import normalize
 from archlang.graph.summary import names_of_lengths, summarize, weights_by_path
 from archlang.graph.transitions import Transition, describe, transitions
+from archlang.graph.windows import groups_of_maps, window
 from archlang.types import Dim, Type
 from archlang.types.causality import Manner, Reach, manner_of
 from archlang.types.dimension import Quotient
@@ -341,11 +342,15 @@ def _is_open(kind: Type) -> bool:
 class _Paths:
     def __init__(self, graph: Graph, moves: Sequence[Transition], length: int) -> None:
         self._instances, self._length = graph.instances, length
+        self._windowed: set[str] = set()
         self._moves = {move.node: [each for each in moves if each.node == move.node] for move in moves}
 
     def region(self, region: Region) -> _Path:
         """Returns what covers the paths to all results of a region."""
         paths, types = dict.fromkeys((value.id for value in region.inputs), _START), region.types()
+        for group in groups_of_maps(region.nodes):
+            if window(group, self._instances):
+                self._windowed |= {node.id for node in group}
         for node in region.nodes:
             before = reduce(_Path.join, (paths[source] for source in node.inputs), _START)
             paths[node.id] = before.then(self._node(node, types))
@@ -381,6 +386,8 @@ class _Paths:
             return _Path(steps, steps, recurrences=layers, reach=inf)
         acts = {act.word: act for act in instance.acts}
         costs = int(is_far or instance.costs.flops is None or instance.costs.flops.constant != 0)
+        if node.id in self._windowed and "window" not in acts:
+            return _Path(costs, costs)  # the window of the group says what it reads
         if "window" in acts:
             return _Path(costs, costs, reach=acts["window"].numbers[0])
         attends = int(is_far and "attends" in acts)

@@ -335,6 +335,7 @@ def test_a_block_says_what_its_definition_as_a_scan_shows(block: str, by_positio
         ("near", 1, "7 positions"),
         ("near", 3, "19 positions"),
         ("windowed", 2, "15 positions"),
+        ("written_window", 2, "15 positions"),
         ("min_gru", 1, "all positions so far"),
         ("attention[4, causal = true]", 1, "all positions so far"),
         ("attention[4]", 1, "all positions"),
