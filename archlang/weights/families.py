@@ -88,6 +88,7 @@ class Family:
     names: list[tuple[str, str]]
     changed: Mapping[str, str]
     repeated: list[str]
+    left: list[str]
     layer: str
     is_causal: bool
     marks: Mapping[str, int]
@@ -268,7 +269,8 @@ def _family(name: str, row: Mapping[str, Any]) -> Family:  # Any: TOML
     return Family(
         name, row["class"], row["page"], row["statics"], row.get("only", {}), row.get("unused", []),
         row.get("given", {}), [(there, here) for there, here in row["names"]], row.get("changed", {}),
-        row.get("repeated", []), row.get("layer", ""), row.get("causal", True), row.get("marks", {}),
+        row.get("repeated", []), row.get("left", []), row.get("layer", ""), row.get("causal", True),
+        row.get("marks", {}),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from torch import Tensor
 from archlang.api import saving
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
-from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import load_named, plan_named
 from archlang.disk.folder import Folder, open_path
 from archlang.disk.limits import LARGEST_JSON
@@ -45,6 +45,9 @@ _WRAPPER = Path(__file__).parent / "wrapper.txt"
 _CODE, _OWN_TYPE = "modeling_archlang.py", "archlang"
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _LARGEST_TOKENIZER = 64 << 20
+# Of norms in the first files of BERT.
+_OF_FIRST_NAME = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_FIRST_NAME = re.compile("|".join(map(re.escape, _OF_FIRST_NAME)))
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
 # Buffers of older files, which `transformers` computes.
 _BUFFER = re.compile(r"(.*\.)?((attn|attention)\.(masked_)?bias|position_ids|inv_freq|token_type_ids)")
@@ -97,7 +100,8 @@ class HubFolder:
             for pickle in sorted(self.path.glob("pytorch_model*.bin")):
                 raise mistakes.pickled(pickle)
             raise mistakes.not_a_model(self.path, _WEIGHTS)
-        return {key: value for name in sorted(names) for key, value in self._tensors(name).items()}
+        tensors = ((key, value) for name in sorted(names) for key, value in self._tensors(name).items())
+        return {_FIRST_NAME.sub(lambda found: _OF_FIRST_NAME[found[0]], key): value for key, value in tensors}
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
         path = self.path / name
@@ -157,9 +161,9 @@ def import_folder(folder: Path, out: Path) -> Architecture:
         length = min(most if isinstance(most, int) else _LENGTH, _LENGTH)
         text += _RECIPE.format(page=family.page, words=vocab, begin=begin, end=end, length=length)
     source = Source(str(out.absolute() / reading.RECIPE), text)
-    with weights_loaded_later():
-        module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
-    own = (family.to_page(name, weights[name], module, statics) for name in weights if not _BUFFER.fullmatch(name))
+    module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
+    used = (name for name in weights if not _BUFFER.fullmatch(name) and not any(fnmatch(name, x) for x in family.left))
+    own = (family.to_page(name, weights[name], module, statics) for name in used)
     _load(module, family.page, family.repeated, folder, dict(own))
     if has_task:
         plan = plan_named(source, None, family.page, {})
@@ -181,8 +185,7 @@ def _import_own(hub: HubFolder, out: Path) -> Architecture:
     except ValueError as error:
         raise mistakes.damaged(hub.path, str(error)) from error
     sets = {path: static_text(value) for path, value in record.settings.items()}
-    with weights_loaded_later():
-        module = load_named(Source(str(out.absolute() / reading.RECIPE), text), record.model, None, sets)
+    module = load_named(Source(str(out.absolute() / reading.RECIPE), text), record.model, None, sets)
     weights = {name.removeprefix("model."): value for name, value in hub.weights().items()}
     _load(module, record.model, [], hub.path, weights)
     saving.write_model(module, out, {schemas.RUN: schemas.json_text(record)})

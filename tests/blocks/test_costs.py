@@ -16,7 +16,6 @@ from archlang.contracts.subject import Subject
 from archlang.graph.facts import POSITIONS
 from archlang.resolve.resolve import Declaration
 from archlang.types import Dim
-from tests.extras import skip_without_extra
 from tests.sampling import one_in
 
 LENGTHS = (24, 17, 13)
@@ -93,7 +92,6 @@ def stated(case: Case, sizes: dict[str, int]) -> int:
 
 @pytest.mark.parametrize("block", one_in(4, BLOCKS), ids=lambda block: block.name)
 def test_a_block_keeps_about_as_many_numbers_as_its_signature_states(block: Declaration) -> None:
-    skip_without_extra(block.name)
     for case in cases(block):
         sizes = dict(zip(case.lengths, LENGTHS, strict=False))
         module = Subject(case, 0, LENGTHS).construct(0).train().get_submodule("block")

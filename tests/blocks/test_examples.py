@@ -11,7 +11,6 @@ from archlang.plan.check import check_text
 from archlang.resolve import library
 from archlang.syntax.tree import Extern, InputParameter
 from archlang.types import CONSTRUCTORS
-from tests.extras import skip_without_extra
 from tests.shipped_models import drawn_fields
 
 BLOCKS = {name: item for name, item in library.blocks().items() if isinstance(item, Extern)}
@@ -33,7 +32,6 @@ def test_a_block_has_an_example_that_has_no_mistake_and_runs_forward_and_backwar
     text = example(BLOCKS[name].documentation)
     assert BLOCKS[name].name in text
     assert check_text(text) == ()
-    skip_without_extra(BLOCKS[name].name)
     path = tmp_path / "example.arch"
     path.write_text(text, encoding="utf-8")
     signature = text[text.index("(") : text.index(" ->")]

@@ -10,7 +10,6 @@ from archlang.errors.render import plain
 from archlang.resolve.resolve import Declaration
 from archlang.resolve.values import Value
 from archlang.types import Dim
-from tests.extras import skip_without_extra
 from tests.sampling import one_in
 
 BLOCKS = library_blocks()
@@ -18,7 +17,7 @@ BLOCKS = library_blocks()
 
 # They have many statics or parts, and take seconds.
 _SLOW = (
-    "absrel_attention", "attention", "bert", "cumulative_sum_keys", "embed", "feedforward", "geometric_attention",
+    "absrel_attention", "attention", "cumulative_sum_keys", "embed", "feedforward", "geometric_attention",
     "integer_arithmetic", "linear_attention", "pointer_unit", "relational_read", "relative_attention",
     "rotary_positions_at", "sink_softmax_keys",
 )  # fmt: skip
@@ -35,7 +34,6 @@ _SLOW = (
     ),
 )
 def test_a_library_block_satisfies_its_signature(block: Declaration) -> None:
-    skip_without_extra(block.name)
     mistakes = [verdict.mistake for verdict in hold(block) if verdict.mistake is not None]
     assert not mistakes, plain(mistakes)
 
@@ -51,7 +49,6 @@ EDGES: dict[str | None, tuple[Value, ...]] = {
 def test_what_a_signature_allows_at_its_edges_is_constructed_and_runs(
     block: Declaration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    skip_without_extra(block.name)
     monkeypatch.setattr(
         cases, "_MOST_TRIES", 60
     )  # a value that `where` refuses would be tried with thousands of others

@@ -17,7 +17,6 @@ from archlang.train.runs import training
 from archlang.train.runs.points import folder_name
 from archlang.train.runs.table import FinishedRun
 from archlang.train.trainer import Watcher
-from tests.extras import skip_without_extra
 from tests.recipes.papers import PROGRAMS, loaded
 from tests.recipes.published_samples import use_samples, word_pieces
 
@@ -57,7 +56,7 @@ REDUCED: dict[str, dict[str, str]] = {
     "dynamic_halt/lra": {**FEW, "train.batch": "1"},
 }
 # BERT's weights alone are half a gigabyte.
-SMALL_BERT = {"model.folder": '""', "model.layers": "2"}
+SMALL_BERT = {"train.weights": '""', "model.layers": "2"}
 
 
 def key_of(page: Path) -> str:
@@ -98,10 +97,8 @@ def first_point(page: Path, table: Table, row: Row, folder: Path) -> Plan:
     column, *_ = read_table(table, lambda mistake: None).columns
     settings = {setting.path.text: unparse(setting.value) for setting in (*row.at, *column.at) if not is_group(setting)}
     full = plan_first_point(loaded(page), row.recipe, settings)
-    for instance in full.graph.instances.values():
-        skip_without_extra(instance.block)
     reduced = {**TEN_STEPS, **REDUCED.get(key_of(page), {})}
-    if "model.folder" in full.settings:
+    if full.settings.get("train.weights"):
         reduced |= {**SMALL_BERT, "task.tokenizer": f'"{word_pieces(folder)}"'}
     return plan_first_point(
         loaded(page),

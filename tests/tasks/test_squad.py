@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +147,61 @@ def test_malformed_files_are_refused(text: str, offer: Offer) -> None:
 def test_positions_count_characters_not_bytes() -> None:
     (asked,) = read(json.loads(document(("Größe: 6½ Meter.", "?", [("6½", 7)]))))
     assert asked == Question("Größe: 6½ Meter.", "?", ("6½",), 7)
+
+
+# In word pieces
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "how", "many", "cats", "?", "the", ",", "sl", "##ept", "all", "308", "."]
+SLEPT = "All 308 cats slept. The cats slept."
+ASKED = "How many cats?"
+
+
+@pytest.fixture
+def pieces(offer: Offer, tmp_path: Path) -> Path:
+    """Offers two questions, and returns a tokenizer like that of BERT."""
+    content = document((SLEPT, ASKED, [("308", 4)]), (SLEPT, ASKED, [("slept", 29)]))
+    offer({f"squad/{name}": content for name in FILES})
+    tokenizers = pytest.importorskip("tokenizers", reason="the extra `tokenizers` is not installed")
+    tokens = {word: token for token, word in enumerate(WORDS)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(tokens, unk_token="[UNK]"))
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(["[UNK]", "[CLS]", "[SEP]"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path / "tokenizer.json"
+
+
+def test_an_item_has_the_word_pieces_of_bert(pieces: Path) -> None:
+    task = Squad(split="published", tokenizer=str(pieces), word_limit=17)
+    items = task.generate("train", 0)
+    text = "[CLS] how many cats ? [SEP] all 308 cats sl ##ept . the cats sl ##ept . [SEP]"
+    assert spell(task, items.inputs["x"][0]) == text
+    assert items.inputs["x"][0][0] == WORDS.index("[CLS]")
+    assert np.asarray(items.targets).tolist() == [[7, 7], [14, 15]]
+    assert task.vocabulary == (*WORDS, "<unused>0", "<unused>1")
+    assert task.judge(items, np.asarray(items.targets))["exact_match"].tolist() == [1, 1]
+
+
+def test_a_cut_paragraph_trains_on_no_answer_that_it_lacks(pieces: Path) -> None:
+    task = Squad(split="published", tokenizer=str(pieces), word_limit=17, longest=14)
+    train, test = task.generate("train", 0), task.generate("test", 0)
+    assert spell(task, test.inputs["x"][1]) == "[CLS] how many cats ? [SEP] all 308 cats sl ##ept . the [SEP]"
+    assert (len(train), len(test)) == (1, 2)
+    assert task.judge(test, np.asarray(test.targets))["exact_match"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "limit", "message"),
+    [
+        (None, 15, "is missing, or is not a regular file"),
+        ("{}", 15, "tokenizers cannot read it: name a `tokenizer.json`"),
+        ("published", 14, "word_limit = 14 is too small for squad, whose files have 15 different words"),
+    ],
+)
+def test_a_tokenizer_that_does_not_fit_is_refused(pieces: Path, content: str | None, limit: int, message: str) -> None:
+    if content is None:
+        pieces.unlink()
+    elif content != "published":
+        pieces.write_text(content)
+    with pytest.raises(TaskError, match=message):
+        Squad(split="published", tokenizer=str(pieces), word_limit=limit).generate("train", 0)

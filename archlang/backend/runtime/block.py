@@ -1,9 +1,8 @@
-"""What blocks share: the masks of their arguments, the base of those without weights, the targets of a batch in
-training, and whether they read their initial weights from files."""
+"""What blocks share: the masks of their arguments, the base of those without weights, and the targets of a batch in
+training."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -52,22 +51,3 @@ def judging(module: nn.Module, judge: Judge) -> Iterator[None]:
     finally:
         for reader in readers:
             reader.judge = None
-
-
-_READ: ContextVar[bool] = ContextVar("reads_initial_weights", default=True)
-
-
-@contextmanager
-def weights_loaded_later() -> Iterator[None]:
-    """Constructs blocks without their files; enter it where the weights of a run or of a saved model replace the
-    initial ones, so that these files may be missing and are not read for a stranger."""
-    token = _READ.set(False)
-    try:
-        yield
-    finally:
-        _READ.reset(token)
-
-
-def reads_initial_weights() -> bool:
-    """Returns whether a block that is constructed reads its files."""
-    return _READ.get()

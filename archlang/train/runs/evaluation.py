@@ -13,7 +13,6 @@ import torch
 
 from archlang.backend.architecture import Architecture
 from archlang.backend.mistakes import BuildError
-from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import build
 from archlang.errors import ArchlangError
 from archlang.errors.machine import machine_error
@@ -277,7 +276,7 @@ def trained_module(
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
     weights = stored_weights(folder, record, checkpoint)
-    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)), weights_loaded_later():
+    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)):
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
     if weights.stored_state is None and len(types) == 1:

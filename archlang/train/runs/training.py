@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from archlang.backend.runtime.block import weights_loaded_later
 from archlang.compile import build
 from archlang.disk.memory import available_memory
 from archlang.errors import ArchlangError
@@ -162,7 +161,7 @@ def describe_start(plan: Plan, folder: Path) -> str:
         RunError: none of the weights fits, they have changed, or no weight is left to train."""
     start = Start(Settings(plan.train.statics), folder)
     if plan.train.statics.get("weights") or plan.train.statics.get("frozen"):
-        with torch.device("meta"), weights_loaded_later():
+        with torch.device("meta"):
             start.prepare(build(plan.graph, plan.plugins))
     return start.describe()
 
