@@ -19,16 +19,16 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_465, 4_200, 265),
     "elaborate resolve types plan": (11_481, 9_800, 1_681),
-    "train api": (10_721, 7_900, 2_821),
+    "train api": (10_719, 7_900, 2_819),
     "tasks data": (10_396, 8_600, 1_796),
     "export": (2_023, 2_400, 0),
     "editor play": (4_622, 4_400, 222),
     "reports": (3_905, 3_700, 205),
     "cli": (3_893, 3_500, 393),
-    "": (23_647, 16_500, 7_147),
+    "": (23_474, 16_500, 6_974),
 }
-TOTAL = 75_153  # the aim is 61,000, and the room of the parts
-TESTS = 68_723  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 74_978  # the aim is 61,000, and the room of the parts
+TESTS = 68_502  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
