@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ _FOLDER = Path(__file__).parent / "families"
 _UNUSED = re.compile(
     r"(architectures|model_type|_name_or_path|name_or_path|transformers_version|(torch_)?dtype|.*_token_id|use_cache|"
     r"initializer_\w+|.*dropout\w*|.*_pdrop|summary_\w+|gradient_checkpointing|id2label.*|label2id.*|"
-    r"task_specific_params.*|problem_type|output_\w+|return_dict|chunk_size_feed_forward|_\w+|torchscript)"
+    r"task_specific_params.*|problem_type|output_\w+|return_dict|chunk_size_feed_forward|_\w+|torchscript|transformers\.js_config.*)"
 )
 # The names of transformers 5 and of older files, and those of the rows.
 _RENAMED = {
@@ -103,7 +104,7 @@ class Family:
             allowed = (None, False) if key not in self.only else (*self.only[key], None)
             is_known = key not in self.only and (
                 any(key == name.rpartition(" ")[2] for name in self.statics.values())
-                or key in self.unused
+                or any(fnmatch(key, unused) for unused in self.unused)
                 or key == "vocab_size"
                 or _UNUSED.fullmatch(key)
             )

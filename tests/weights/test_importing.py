@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import archlang
+from archlang.weights.families import families
 from archlang.weights.huggingface import export_folder, import_folder
 from archlang.weights.mistakes import WeightsError
 from tests.closeness import close
@@ -51,6 +53,7 @@ def test_an_encoder_has_the_same_scores_of_masked_tokens_and_goes_back(tmp_path:
     assert all(torch.equal(*pair) for pair in zip(again.parameters(), theirs.parameters(), strict=True))
 
 
+PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_text())
 GATED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1}
 
 
@@ -58,6 +61,9 @@ GATED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 1}
 def test_t5_has_the_same_logits_continues_alike_and_goes_back(tmp_path: Path, others: dict[str, Any]) -> None:
     sizes = T5 | others
     theirs = written(tmp_path / "theirs", "T5", sizes, "AutoModelForSeq2SeqLM")
+    file = tmp_path / "theirs" / "model.safetensors"
+    unread = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": torch.zeros(8, 4)}
+    save_file(load_file(file) | unread, file, {"format": "pt"})  # as the published files have it
     import_folder(tmp_path / "theirs", tmp_path / "ours")
     ours = archlang.load(tmp_path / "ours")
     source, target, lengths, answers = torch.randint(50, (2, 20)), torch.randint(50, (2, 15)), [20, 7], [9, 15]
@@ -71,6 +77,13 @@ def test_t5_has_the_same_logits_continues_alike_and_goes_back(tmp_path: Path, ot
     export_folder(ours, tmp_path / "back")
     again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back", dtype=torch.float64)
     assert torch.equal(again.generate(source, max_new_tokens=9, do_sample=False, eos_token_id=None), continued)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_config_of_a_published_model_has_a_page(name: str) -> None:
+    config = PUBLISHED[name]
+    family = families()[config["model_type"]]
+    assert family.all_statics(family.statics_of(config), config["vocab_size"])
 
 
 def folder_of(tmp_path: Path) -> Path:
