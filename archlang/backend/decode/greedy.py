@@ -108,7 +108,7 @@ def decode(
         raise mistakes.no_limit()
     with _evaluating(module):
         step = (
-            Extension(module, program, target, code_inputs(program, values, checked_lengths))
+            Extension(module, program, target, code_inputs(program, values, checked_lengths), last=True)
             if cache
             else _FullModel(module, values, target, checked_lengths)
         ).extend
@@ -141,7 +141,7 @@ def stream(
         ValueError: a token does not fit the program."""
     check_fields(program.graph.name, program.inputs, [prompt])
     with _evaluating(module):
-        step = Extension(module, program, 0, code_inputs(program, [prompt], {})).extend
+        step = Extension(module, program, 0, code_inputs(program, [prompt], {}), last=True).extend
         for choice, _ in _choices_and_logits(step, prompt, limit, end, choose or _likeliest):
             yield int(choice)
 

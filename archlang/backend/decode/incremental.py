@@ -14,7 +14,7 @@ are full."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache, partial
@@ -34,10 +34,10 @@ from archlang.backend.runtime.loops import HaltingLoop, RepeatLoop, StackLoop, b
 from archlang.backend.runtime.row_blocks import RowBlocks
 from archlang.backend.runtime.scans import ChunkScan, PositionScan
 from archlang.graph.causality import horizons
-from archlang.graph.graph import Node, loop_layout
-from archlang.graph.operations import Product
+from archlang.graph.graph import Instance, Node, loop_layout
+from archlang.graph.operations import Arithmetic, Call, Product
 from archlang.types import Dim
-from archlang.types.causality import Horizon
+from archlang.types.causality import NOTHING, Horizon
 
 
 class Dependence(Enum):
@@ -120,18 +120,21 @@ class _Restart(Exception):
 class Extension:
     """A model whose field with the index `target` grows, while its other fields are fixed.
 
-    `inputs` are those that the program's code takes; the value of the target is ignored."""
+    `inputs` are those that the program's code takes; the value of the target is ignored. With `last`, the results at
+    other positions than the last one are not needed: blocks after the last one that mixes positions compute one."""
 
-    def __init__(self, module: nn.Module, program: PythonProgram, target: int, inputs: Sequence[Any]):
+    def __init__(
+        self, module: nn.Module, program: PythonProgram, target: int, inputs: Sequence[Any], *, last: bool = False
+    ) -> None:
         (length,) = program.graph.region.inputs[target].type.lengths
         self._target = target
         self._inputs = inputs
         walk = _Walk(program, length, horizons(program.graph, program.fields[target]))
-        self._region = GrowingRegion(walk, program.code, module, (0,))
+        self._region = GrowingRegion(walk, program.code, module, (0,), last=last)
         self._tokens = BlockCache()
 
     def extend(self, tokens: Tensor) -> Tensor:
-        """Appends `tokens` [b k] to the field. Returns the result at their positions, [b k vocab]."""
+        """Appends `tokens` [b k] to the field. Returns the result at their positions, [b k vocab], or at the last."""
         known = self._tokens.append("tokens", tokens)
         try:
             return self._run(tokens, known.shape[1])
@@ -180,9 +183,11 @@ class _Writer:
         self._lines = [f"def run({', '.join(f'{name}=None' for name in self._names.values())}, *_):"]
         self._constants: dict[str, Any] = {}
 
-    def call(self, node: fx.Node, compute: _Compute, values: Mapping[fx.Node, Any]) -> None:
-        """Adds a value."""
-        arguments = [self._expression(source, values) for source in node.args]
+    def call(
+        self, node: fx.Node, compute: _Compute, values: Mapping[fx.Node, Any], cut: Collection[fx.Node] = ()
+    ) -> None:
+        """Adds a value. It takes the last position of those that are `cut`."""
+        arguments = [self._expression(source, values) + "[:, -1:]" * (source in cut) for source in node.args]
         for name, source in node.kwargs.items():
             if isinstance(source, Mapping):  # products
                 products = (f"{key!r}: {self._expression(product, values)}" for key, product in source.items())
@@ -218,11 +223,14 @@ class GrowingRegion:
     """Some results of a region in one step of a loop. What it computes the next positions with must not hold it, so
     that its caches are freed with it."""
 
-    def __init__(self, walk: _Walk, code: Code, owner: nn.Module, results: Sequence[int]) -> None:
+    def __init__(
+        self, walk: _Walk, code: Code, owner: nn.Module, results: Sequence[int], *, last: bool = False
+    ) -> None:
         self._walk = walk
         self._code = code
         self._owner = owner
         self._results = _result_nodes(code, results)
+        self._tail = self._after_mixing() if last else set[fx.Node]()
         self._next: _Compute | None = None
         self._growths: Sequence[Dependence] = ()
         self.cache = RegionCache()
@@ -258,15 +266,45 @@ class GrowingRegion:
             if node.name in fixed:
                 values[node] = fixed[node.name]  # it depends on no position, so its first value stays right
                 continue
-            compute, values[node] = self._computed(node, values)
+            sources = node.all_input_nodes if node in self._tail else ()
+            if any(values[source].growth is Dependence.FULL for source in sources):
+                # A loop that runs on all positions: so must what is computed of its results.
+                self._tail, total = set(), self.cache.total
+                self.cache.forget()
+                self.cache.total = total
+                return self._first(inputs)
+            cut = {each for each in sources if each not in self._tail and values[each].growth is Dependence.NEW}
+            last = {source: Value(Dependence.NEW, values[source].data[:, -1:]) for source in cut}
+            compute, values[node] = self._computed(node, {**values, **last} if cut else values)
             if _is_fixed(values[node]):
                 fixed[node.name] = values[node]
             else:
-                writer.call(node, compute, values)
+                writer.call(node, compute, values, cut)
         self._next = writer.function(self._results, values)
         results = [values[node] for node in self._results]
         self._growths = [result.growth for result in results]
         return results
+
+    def _after_mixing(self) -> set[fx.Node]:
+        """Returns the values that only results read, at the same position, and that are computed position by
+        position."""
+        tail: set[fx.Node] = set()
+        nodes, horizons, instances = self._code.nodes, self._walk.horizons, self._walk.program.graph.instances
+        for node in reversed(self._code.fused.nodes):
+            origin = nodes.get(node.name)
+            is_result = node.target is operator.getitem  # of several
+            if origin is None or is_result or not all(user in tail or user.op == "output" for user in node.users):
+                continue
+            if isinstance(origin.operation, Call):
+                instance = instances[origin.operation.instance]
+                module = resolve(self._owner, str(node.target).split("."))
+                is_pointwise = _is_pointwise(instance, module) and not instance.caveats
+            else:
+                is_pointwise = isinstance(origin.operation, Arithmetic)
+            growing = horizons.get(origin.id, NOTHING) != NOTHING
+            if is_pointwise and growing and self._walk.growth(origin) is Dependence.NEW:
+                tail.add(node)
+        return tail
 
     def _computed(self, node: fx.Node, values: Mapping[fx.Node, Any]) -> tuple[_Compute, Any]:
         """Returns what computes the next positions of a node, and its value, or the list of a loop's."""
@@ -374,7 +412,6 @@ class GrowingRegion:
         cache, name, origin = self.cache, node.name, self._code.nodes[node.name]
         assert origin.instance is not None
         instance = self._walk.program.graph.instances[origin.instance]
-        is_pointwise = not instance.lengths and set(instance.reads) == {"pointwise"}
         joint, growth = joint_growth([*arguments, *masks.values()]), self._walk.growth(origin)
         compute = direct(module)
         if joint is not Dependence.FIXED:
@@ -384,7 +421,7 @@ class GrowingRegion:
                     joint, compute = Dependence.NEW, self._new_of(compute)
                 else:
                     joint = Dependence.FULL
-            elif not (getattr(module, "placeless", False) or is_pointwise):
+            elif not _is_pointwise(instance, module):
                 if hasattr(module, "extend"):
                     cache.of(name).grows = tuple(argument.growth is Dependence.NEW for argument in arguments)
                     compute = partial(_extended, cache, cache.of(name), module.extend)
@@ -602,6 +639,12 @@ def _chunk_scan(
             before.append(moved[:carried])
             cache.inner.pop((name, index), None)
     return [*[Value(Dependence.FULL, None)] * carried, Value(Dependence.NEW, torch.cat(emitted, 1))]
+
+
+def _is_pointwise(instance: Instance, module: nn.Module) -> bool:
+    """Whether a block computes each position by itself, wherever it is."""
+    is_of_data = not instance.lengths and set(instance.reads) == {"pointwise"}
+    return is_of_data or bool(getattr(module, "placeless", False))
 
 
 # The keyword argument of a call that has its products.

@@ -77,8 +77,8 @@ DECODERS = {
         "z = y + weigh[causal = true, times = 2](a * b, linear[8](y))",
     "windows of which no more is kept": "f = cumulative_sum(log(sigmoid(linear[2](y))))\n"
         "s = 2 * tanh(scores[2](y, y)) + alibi_bias[2](y, y) + outer_sum(f, -f)\n"
-        "z = y + weigh[causal = true](softmax_keys[causal = true, window = 3](s), linear[8](y)) "
-        "+ weigh[causal = true](softmax_keys[causal = true, window = 1](s), linear[8](y))",
+        "z = y + weigh[causal = true](softmax_keys[causal = true, window = 3](s), linear[16](y)) "
+        "+ weigh[causal = true](softmax_keys[causal = true, window = 1](s), linear[16](y))",
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
         "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"
@@ -190,12 +190,14 @@ def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[T
     target = target_of(module.program.graph)
     assert target is not None
     inputs = [*fields[:target], tokens, *fields[target:]]
-    extension = Extension(module, module.program, target, code_inputs(module.program, inputs, lengths))
+    known = module.program, target, code_inputs(module.program, inputs, lengths)
+    extension, of_last = Extension(module, *known), Extension(module, *known, last=True)
     pieced, expected, end = [], [], 0
     with torch.no_grad():
         for piece in pieces:
             begin, end = end, end + piece
             pieced.append(extension.extend(tokens[:, begin:end]))
+            torch.testing.assert_close(of_last.extend(tokens[:, begin:end])[:, -1:], pieced[-1][:, -1:])
             inputs[target] = tokens[:, :end]
             expected.append(module(*inputs, lengths=lengths or None)[:, begin:])
     return torch.cat(pieced, 1), torch.cat(expected, 1)
@@ -301,6 +303,16 @@ def test_only_new_positions_are_computed(compiled: Compiled) -> None:
     fields, lengths = make_fields(module)
     module.decode(*fields, lengths=lengths, begin=1, limit=9)
     assert widths == [1] * 9
+
+
+def test_a_prompt_has_logits_at_its_last_position_alone(compiled: Compiled) -> None:
+    body = "h = embed[8](x) return linear[vocab](norm(h + attention[2, causal = true](h)) * 2)"
+    module = noisy(compiled(f"model m(x: tokens[n]) -> logits[n, vocab] {{ {body} }}", vocab=VOCAB))
+    widths = []
+    for name in ("norm", "linear"):
+        module.get_submodule(name).register_forward_hook(lambda _, inputs, __: widths.append(inputs[0].shape[1]))
+    module.decode(begin=torch.randint(0, VOCAB, (2, 6)), limit=2)
+    assert widths == [1] * 4
 
 
 def test_only_new_rows_of_maps_are_computed(compiled: Compiled) -> None:
