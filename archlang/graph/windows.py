@@ -30,21 +30,22 @@ def window(group: Iterable[Node], instances: Mapping[str, Instance]) -> int:
     cut: dict[str, int] = {}  # the maps that are 0 elsewhere
     maps: set[str] = set()
     for node in group:
-        if not isinstance(node.operation, Arithmetic | Call):
-            return 0
         instance = instances[node.operation.instance] if isinstance(node.operation, Call) else None
         acts = {act.word: act.numbers for act in instance.acts} if instance is not None else {}
         read = maps.intersection(node.inputs)
+        if not isinstance(node.operation, Arithmetic | Call) or "absolute" in acts:
+            return 0
         if instance is not None and "window" in acts and _is_map(node):
             if manner_of(instance.reads[0])[0] is not Manner.TRIANGULAR:
                 return 0  # it reads later columns, too
             cut[node.id] = int(acts["window"][0])
         elif not _is_map(node):
-            if not read <= cut.keys() or "bilinear" not in acts:
+            if not read <= cut.keys() or "bilinear" not in acts or len(node.inputs) > 2:
                 return 0
-        elif instance is not None and "relative" not in acts:
+        elif instance is not None:
+            near = {Manner.POINTWISE} if read else _OF_THE_PAIR
             manners = {manner_of(each)[0] for each in instance.reads}
-            if not manners <= ({Manner.POINTWISE} if read else _OF_THE_PAIR):
+            if not manners <= ({*near, Manner.LENGTH} if "relative" in acts else near):
                 return 0
         if _is_map(node):
             maps.add(node.id)

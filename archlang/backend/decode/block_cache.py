@@ -7,7 +7,9 @@ During decoding, a block computes only the new positions of its inputs if it sta
   those of `forward`, except that a growing input holds its new positions only.
 - `forward` takes `first_row`, by default 0: the block computes by rows. Its rows are along the first length of its
   signature. Given only the rows from `first_row` of the arguments that begin with this length, and the other arguments
-  whole, `forward` returns these rows of the result.
+  whole, `forward` returns these rows of the result. Where blocks with the act `window` read maps, columns before the
+  first that they read may be missing, and `first_row` is counted from the first that is given: a block that depends on
+  the positions of columns, not on distances alone, says so by the act `absolute`.
 
 For any other block, `forward` is called on all positions, which is slower and has the same result.
 

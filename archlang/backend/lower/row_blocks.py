@@ -359,7 +359,8 @@ class _GroupBody:
         """Returns how many columns up to its own a row reads, 0 for all."""
         members = [self._members[node] for node in self.copies]
         instances = {member.instance.path: member.instance for member in members if member.instance is not None}
-        return window([member.origin for member in members], instances) if self._limited else 0
+        is_cut = all(node.type.lengths[1] in self._limited for node in (m.origin for m in members if m.is_map))
+        return window([member.origin for member in members], instances) if is_cut else 0
 
     # Arguments
 
@@ -480,7 +481,7 @@ class _GroupBody:
             if len(inner) != 1:
                 return None
             added += [operand for operand in operands if operand is not inner[0]]
-            if any(kind is None or kind.name != "map" for kind in map(self._kind, added)):
+            if any(each.target is torch.unsqueeze or getattr(self._kind(each), "name", "") != "map" for each in added):
                 return None  # numbers and vectors
             first = inner[0]
         if second is None or not isinstance(first, fx.Node):

@@ -210,7 +210,8 @@ class RowBlocks:
         batch = self._sample(values).shape[0]
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
-        run, left = partial(body, owner), _KEPT if torch.is_grad_enabled() and not window else inf
+        holds_maps = torch.is_grad_enabled() and not (window and body is self.fused)
+        run, left = partial(body, owner), _KEPT if holds_maps else inf
         parts: list[tuple[Tensor, ...]] = []
         for sample in range(0, batch, samples):
             rows = []
@@ -221,7 +222,7 @@ class RowBlocks:
                 taken = RowRange(first, end, slice(begin, seen + end), slice(sample, sample + samples))
                 cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
                 sliced, values = zip(*cuts, strict=True)
-                read = min(seen + end, columns) if is_limited else columns
+                read = min(seen + end, columns) - begin if is_limited else columns
                 left -= samples * (end - first) * read * self.width
                 rows.append((run if left >= 0 else partial(recomputed, run))(seen + first - begin, *sliced))
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))

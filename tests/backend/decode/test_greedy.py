@@ -82,7 +82,8 @@ DECODERS = {
     "sums of maps": "s = cumulative_sum_keys[backward = true](lower_triangle(sigmoid(convolve_map[2](scores(y, y)))))\n"
         "repeat 2 { y <- norm(y + sum_keys[causal = true](interpolate(scores(y, memory), s))) }\nz = y",
     "maps of a memory": "s = scores(y, memory)\n"
-        "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory)",
+        "z = y + weigh(masked_softmax_keys(s, top_k_keys[2](s)), memory) "
+        "+ weigh(softmax_keys[causal = true, window = 3](scores[2](y, memory)), memory)",
     "maps of a halting loop": "repeat 4 halting y by token_halt[0.8] {\n"
         "y <- norm(y + weigh[causal = true](softmax_keys[causal = true](scores[2](y, y)), y)) }\nz = y",
     "rows of maps": "s = scores[2](y, y)\n"
