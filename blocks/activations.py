@@ -276,7 +276,7 @@ def largest(x: Tensor, allowed: Bool[Tensor, "..."] | None, k: int, axis: int) -
     # With k numbers of padding, there is always a k-th largest one.
     padding = x.new_full((), -torch.inf).expand(*x.shape[:axis], k, *x.shape[axis:][1:])
     padded = torch.cat((x, padding), axis)
-    smallest_chosen = padded.sort(axis, descending=True).values.narrow(axis, k - 1, 1)
+    smallest_chosen = padded.topk(k, axis).values.narrow(axis, k - 1, 1)
     magnitude = padded.abs()
     largest_magnitude = magnitude.masked_fill(~(magnitude < torch.inf), 0).amax(axis, keepdim=True)
     rounding = (16 * torch.finfo(x.dtype).eps if x.element_size() >= 4 else 0) * largest_magnitude

@@ -5,7 +5,8 @@ from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from archlang.backend.architecture import Architecture
 from archlang.types import Dim
@@ -27,15 +28,13 @@ def measure_costs(module: Architecture, length: int, batch: int) -> MeasuredCost
         kept[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
-    # torch does not count its attention on a CPU.
-    uncounted: dict[Any, Any] = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
-    counter = FlopCounterMode(display=False, custom_mapping=uncounted)
+    counter = _FlopCounter()  # type: ignore[no-untyped-call]  # torch's own
     with torch.random.fork_rng(devices=()), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         torch.manual_seed(0)
         with counter:
             module.train()(*_random_batch(module, length, batch))
     sizes = (tensor.untyped_storage().nbytes() for storage, tensor in kept.items() if storage not in weights)
-    return MeasuredCosts(flops=counter.get_total_flops(), activation_bytes=sum(sizes))
+    return MeasuredCosts(flops=counter.flops, activation_bytes=sum(sizes))
 
 
 def _random_batch(module: Architecture, length: int, batch: int) -> list[Tensor]:
@@ -47,5 +46,17 @@ def _random_batch(module: Architecture, length: int, batch: int) -> list[Tensor]
     return values
 
 
-def _attention_flops(query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], *_: Any, **__: Any) -> int:
-    return 2 * prod(query[:3]) * key[2] * (query[3] + value[3])
+class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
+    """Counts as torch's `FlopCounterMode`, which hooks all modules: then the compiled model runs other forms."""
+
+    flops = 0
+
+    def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's own
+        result = call(*args, **(kwargs or {}))
+        # torch does not count its attention on a CPU.
+        if call._overloadpacket is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+            query, key, value = (tensor.shape for tensor in args[:3])
+            self.flops += 2 * prod(query[:3]) * key[2] * (query[3] + value[3])
+        elif (count := flop_registry.get(call._overloadpacket)) is not None:
+            self.flops += count(*args, **(kwargs or {}), out_val=result)
+        return result

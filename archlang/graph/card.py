@@ -406,7 +406,7 @@ class _Paths:
         count = -(-outside // size)
         is_plain = of_position and scan.before is None and scan.truncated is None and not growths(node)
         depth, logs = (count * max(1, inner.depth), 0) if moves else (inner.depth, 0)
-        if moves and is_plain and kinds <= {"none", "diagonal", "low rank"}:
+        if moves and is_plain and kinds <= {"none", "diagonal", "low rank", "maximum"}:
             depth, logs = inner.depth, 1
         mixes = inner.mixes + grows + (scan.before == 0)
         outer = (types[source] for source in node.inputs[loop_layout(node).outer_captured :])

@@ -15,7 +15,7 @@ RECORDS = ("attention", "gate", "pointer")
 
 ACTS = (
     # The numbers of the result.
-    "bounded", "positive", "exponential", "logarithm", "unit", "normalises", "choice",
+    "bounded", "positive", "rectifies", "exponential", "logarithm", "unit", "normalises", "choice",
     # How they follow from those of the arguments.
     "moves", "slices", "joins", "columns", "sums", "affine", "bilinear",
     # What the result reads of positions.

@@ -43,11 +43,12 @@ class Transition:
 
     `kind` is `none` (the state does not depend on its past), `grows` (positions are appended), `diagonal`, `low rank`
     (a diagonal and reflections, or other products of a column and a row), `choice` (a matrix of zeros and ones, with a
-    single 1 in each row), `matrix`, `non-linear`, `stack` or `unknown`. `low` and `high` bound the eigenvalues of a
-    `diagonal` and a `low rank`, `is_real` says that these are real. `rank` counts reflections and products at each
-    position, `flips` the reflections by keys of their own, which depend on the input, that may turn a direction around
-    or not, at most one for each row of the state, and `layers` the recurrences of a block one after the other. A
-    `fixed` transition depends on no input. `node` is the scan or the call that has the state, and `state` its name."""
+    single 1 in each row), `maximum` (the greater or the less of a term and of the state with a term added), `matrix`,
+    `non-linear`, `stack` or `unknown`. `low` and `high` bound the eigenvalues of a `diagonal` and a `low rank`,
+    `is_real` says that these are real. `rank` counts reflections and products at each position, `flips` the reflections
+    by keys of their own, which depend on the input, that may turn a direction around or not, at most one for each row
+    of the state, and `layers` the recurrences of a block one after the other. A `fixed` transition depends on no input.
+    `node` is the scan or the call that has the state, and `state` its name."""
 
     kind: str
     low: float = -inf
@@ -66,7 +67,7 @@ class Transition:
 
     @property
     def is_linear(self) -> bool:
-        return self.kind not in ("non-linear", "stack", "unknown")
+        return self.kind not in ("maximum", "non-linear", "stack", "unknown")
 
 
 _TEXTS = {
@@ -76,6 +77,7 @@ _TEXTS = {
     "low rank": "moves by a diagonal plus rank {rank}, with eigenvalues in [{low:.3g}, {high:.3g}], {changes}",
     "choice": "moves by a choice (a matrix of zeros and ones, with a single 1 in each row), {changes}",
     "matrix": "moves by a matrix, {changes}",
+    "maximum": "moves to the greater or the less of a term and of itself with a term added",
     "non-linear": "moves by what is not linear",
     "stack": "is a stack",
     "unknown": "moves in a way that is unknown",
@@ -100,7 +102,7 @@ class _Known:
 
 
 _ANY = _Known()
-_OPAQUE = frozenset(("other", "unknown"))
+_OPAQUE = frozenset(("other", "unknown", "bent"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,7 @@ class _StateValue:
         scaled   the same, where the last factor is the elementwise product of `base` with `by`
         read     the sum of the rows of the product of `base` with `by`, times a factor between `low` and `high`
         low      a `column` times such a read
+        bent     the greater of 0 and of a state, or of it negated, with more added: its slopes are `low` and `high`
         other    anything else that is not linear
         unknown  what is not followed"""
 
@@ -247,7 +250,7 @@ class _TransitionAnalysis:
             rest = {index: results[index] for index in range(len(states)) if index not in solved}
             alone = {i: v for i, v in rest.items() if isinstance(v, _Known) or v.states == {i}}
             kinds = {value.kind for value in rest.values() if isinstance(value, _StateValue)}
-            joined = "unknown" if "unknown" in kinds else "non-linear" if "other" in kinds else "matrix"
+            joined = "unknown" if "unknown" in kinds else "non-linear" if kinds & {"other", "bent"} else "matrix"
             for index, value in (alone or rest).items():
                 # States that move each other are one state, which a matrix moves.
                 moves = _transition(value) if alone else Transition(joined)
@@ -299,10 +302,12 @@ class _TransitionAnalysis:
         known = [value for value in arguments if isinstance(value, _Known)]
         if len(known) == len(arguments):
             return _known_result(node, by_word, known, types)
-        if moves is not None or by_word.keys().isdisjoint(_LINEAR):
-            return _other(arguments, "other" if moves is None else "unknown")
         forms = [value for value in arguments if isinstance(value, _StateValue)]
         form = forms[0]
+        if "rectifies" in by_word and (slope := _slope(form)):
+            return _StateValue("bent", form.states, low=min(0, slope), high=max(0, slope))
+        if moves is not None or by_word.keys().isdisjoint(_LINEAR):
+            return _other(arguments, "other" if moves is None else "unknown")
         if "sums" in by_word and form.kind in ("chained", "scaled"):
             base, by = (form.base, form.by) if form.kind == "scaled" else (form, _ANY)
             return _StateValue("read", form.states, (*form.chain, _Factor("matrix")), base, by, _ANY, by.least, by.most)
@@ -341,8 +346,20 @@ def _scaled(value: _Value, by: _Known, is_column: bool) -> _Value:
     if value.kind == "read" and is_column:
         low, high = _product((value.low, value.high), (by.least, by.most))
         return replace(value, kind="low", column=by, low=low, high=high)
+    if value.kind == "bent":
+        is_sign = by.fixed and by.low == by.high and abs(by.low) == 1
+        return replace(value, low=by.low * value.low, high=by.low * value.high) if is_sign else _other([value])
     low, high = _product((value.low, value.high), (by.low, by.high))
     return replace(value, low=low, high=high)
+
+
+def _slope(form: _StateValue) -> int:
+    """Returns 1 for a state with what is added to it, -1 for it negated, 0 for any other form."""
+    is_signed = form.kind in ("chained", "scaled") and all(
+        factor.kind == "diagonal" and factor.fixed and abs(factor.low) == 1 and factor.low == factor.high
+        for factor in form.chain
+    )
+    return int(prod(factor.low for factor in form.chain)) if is_signed else 0
 
 
 def _sum(left: _Value, right: _Value) -> _Value:
@@ -352,6 +369,9 @@ def _sum(left: _Value, right: _Value) -> _Value:
         form = right if isinstance(left, _Known) else left
         assert isinstance(form, _StateValue)
         return replace(form, kind="chained") if form.kind == "scaled" else replace(form)
+    for bent, other in ((left, right), (right, left)):
+        if bent.kind == "bent" and bent.states == other.states and (slope := _slope(other)):
+            return replace(bent, low=bent.low + slope, high=bent.high + slope)
     if _OPAQUE & {left.kind, right.kind}:
         return _other([left, right])
     states = left.states | right.states
@@ -467,6 +487,8 @@ def _transition_by_acts(acts: Sequence[Act], arguments: Sequence[_Known]) -> Tra
 def _transition(value: _Value) -> Transition:
     if isinstance(value, _Known):
         return Transition("none", 0, 0, is_real=True, fixed=True)
+    if value.kind == "bent":
+        return Transition("maximum" if {value.low, value.high} == {0, 1} else "non-linear")
     if value.kind not in ("chained", "scaled"):
         return Transition({"other": "non-linear", "unknown": "unknown"}.get(value.kind, "matrix"))
     chain = value.chain

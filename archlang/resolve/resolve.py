@@ -373,15 +373,32 @@ def _words_of(text: str) -> frozenset[str]:
 _BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
 
 
-def _mentions(definition: tree.Definition) -> Iterator[tree.Name]:
+def _mentions(definition: tree.Definition, resolved: ResolvedFile) -> Iterator[tree.Name]:
     """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
-    defaults = [static.default for static in definition.signature.statics if static.default is not None]
-    for part in (definition.body, *defaults):
-        for node in tree.walk(part):
-            if isinstance(node, tree.CallExpression):
-                yield node.callee
-            elif isinstance(node, tree.Name):
-                yield node
+    statics = definition.signature.statics
+    nodes = [node for part in (definition.body, *statics) for node in tree.walk(part)]
+    symbols = {id(static.default) for static in statics if static.kind == "symbol"}
+    for node in nodes:
+        if isinstance(node, tree.CallExpression):
+            symbols.update(map(id, _symbols(node, resolved.find(node.callee.text))))
+        elif isinstance(node, tree.Binary) and node.operator in ("==", "!=", "in"):
+            symbols.update(map(id, tree.walk(node)))  # blocks are not compared
+    for node in nodes:
+        if isinstance(node, tree.CallExpression):
+            yield node.callee
+        elif isinstance(node, tree.Name) and id(node) not in symbols:
+            yield node
+
+
+def _symbols(call: tree.CallExpression, called: Declaration | None) -> Iterator[tree.Expression]:
+    """Yields the arguments of a call that are symbols."""
+    statics = () if called is None else called.item.signature.statics
+    by_name = {static.name: static for static in statics}
+    for index, argument in enumerate(call.statics):
+        place = statics[index] if index < len(statics) else None
+        static = place if argument.name is None else by_name.get(argument.name)
+        if static is not None and static.kind == "symbol":
+            yield argument.value
 
 
 def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
@@ -395,7 +412,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
         if [word for word in words if word in resolved.own] == [user]:
             continue  # it names itself only, in its header
         bound = {node.name for node in tree.walk(declaration.item) if isinstance(node, _BINDERS)}
-        for name in _mentions(declaration.item):
+        for name in _mentions(declaration.item, resolved):
             used = name.text
             is_block = (
                 used in resolved.own and used not in bound and isinstance(resolved.own[used].item, tree.Definition)

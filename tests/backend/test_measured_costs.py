@@ -28,3 +28,17 @@ def test_flops_are_those_that_are_stated_and_activations_those_of_what_runs(
     assert measured["flops"] == 3 * stated.flops
     least, most = kept
     assert least < measured["activation_bytes"] / (3 * 4 * stated.activations) < most
+
+
+def test_written_attention_costs_what_the_block_does_and_a_window_less(compiled: Compiled) -> None:
+    bodies = {
+        "block": "y = attention[2, causal = true](h)",
+        "page": "a = softmax_keys[causal = true](scores[2](linear[d](h), linear[d](h)))\n"
+        "y = linear[d](weigh[causal = true](a, linear[d](h)))",
+        "window": "a = softmax_keys[causal = true, window = 8](scores[2, softcap = 3.0](h, h))\n"
+        "y = weigh[causal = true](a, h)",
+    }
+    costs = {name: measure_costs(compiled(MODEL.format(body), vocab=5), 2048, batch=1) for name, body in bodies.items()}
+    assert costs["page"]["flops"] == costs["block"]["flops"]
+    assert costs["page"]["activation_bytes"] == pytest.approx(costs["block"]["activation_bytes"], rel=0.1)
+    assert costs["window"]["flops"] < costs["block"]["flops"] / 10

@@ -182,7 +182,7 @@ def test_a_summary_says_how_each_recurrence_moves_and_each_scan_runs(archlang: C
 """
     )
     sentences = ["s moves by a diagonal in [0, 1], which depends on the input", "t moves by what is not linear"]
-    forms = ["runs for all positions at once", "runs step by step: `tanh(v + t)` is not affine in `t`"]
+    forms = ["runs for all positions at once", "runs step by step: `tanh(v + t)` has no parallel form in `t`"]
     scans = [f"the scan at own.arch:{line}:5 {form}" for line, form in zip((4, 8), forms, strict=True)]
     command = ["summary", "own.arch", "--model", "own", "--set", "d=4"]
     assert archlang(*command).out.splitlines()[-2:] == sentences

@@ -133,6 +133,7 @@ def on_page(page: str, name: str, **sizes: int) -> Card:
         ("chosen_pairs", 1, "matrix", "PNC1, regular"),
         ("momentum", 1, "matrix; matrix", "PNC1, regular"),
         ("elman", 1, "non-linear", "L, regular"),
+        ("greater", 1, "maximum; maximum; non-linear", "L, regular"),
         ("lstm[hidden = 32]", 1, "non-linear", "L, regular"),
         ("gru_from_zero[hidden = 32]", 1, "non-linear", "L, regular"),
         ("stack_rnn[hidden = 32]", 1, "non-linear", "L, regular"),

@@ -103,8 +103,11 @@ def test_a_cycle_of_blocks_is_shown_with_every_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ["memory(h: seq[n, d]) -> seq[n, d] { memory = norm(h)\nreturn memory }",
-                                   "m(h: seq[m, d]) -> seq[m, d] { return norm(h) }"])  # fmt: skip
-def test_a_value_or_size_with_the_name_of_a_block_makes_no_cycle(block: str, tmp_path: Path) -> None:
+                                   "m(h: seq[m, d]) -> seq[m, d] { return norm(h) }",
+                                   "rotary(h: seq[n, d]) -> seq[n, d] { return attention[2, rotary](h) }",
+                                   "twice[by: symbol = twice](h: seq[n, d]) -> seq[n, d] {\n"
+                                   "return 2 * h when by == twice else h }"])  # fmt: skip
+def test_a_value_size_or_symbol_with_the_name_of_a_block_makes_no_cycle(block: str, tmp_path: Path) -> None:
     file = tmp_path / "names.arch"
     file.write_text(f"block {block}")
     assert codes(file) == []

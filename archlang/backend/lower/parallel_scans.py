@@ -73,7 +73,9 @@ def require_plain(scan: LoweredLoop) -> None:
         "its gradient is truncated": operation.truncated is not None,
         "it has losses or loops that halt": bool(scan.body.extras),
         "it reads what is no tensor": not {*kinds} <= {"vec", "seq", "number"},
-        "a state grows": any(not all(d.constant is not None for d in kind.lengths) for kind in _states(scan)),
+        "the rows of a state are not of a fixed number": any(
+            not all(d.constant is not None for d in kind.lengths) for kind in _states(scan)
+        ),
     }
     for reason, holds in reasons.items():
         if holds:
@@ -303,7 +305,7 @@ class _ScanBody:
             or node.target not in _ARITHMETIC
             or self._row_count(node) != self._row_count(state)
         ):
-            raise NotParallel(f"{self._quoted(node)} is not affine in {self._quoted(state)}")
+            raise NotParallel(f"{self._quoted(node)} has no parallel form in {self._quoted(state)}")
         parts = [self._factor_and_term(argument, state) for argument in node.args]
         if node.target in (operator.mul, operator.truediv):
             return self._scaled(node, state, *parts)
@@ -356,7 +358,7 @@ class _ScanBody:
         if right == (0.0, 0) and node.target is operator.mul:
             raise NotParallel("it multiplies by 0")  # as in `Algebra.combination`
         if right[0] != 0.0:
-            raise NotParallel(f"{self._quoted(node)} is not affine in {self._quoted(state)}")
+            raise NotParallel(f"{self._quoted(node)} has no parallel form in {self._quoted(state)}")
         return self._combined(node.target, (left[0], right[1]), (left[1], right[1]))
 
     # Coefficients
@@ -432,7 +434,7 @@ class _ScanBody:
         if role == "sum":
             return self._sum_of_rows(node)
         if role != "arithmetic":
-            raise NotParallel(f"{self._quoted(node)} is not affine")
+            raise NotParallel(f"{self._quoted(node)} has no parallel form")
         if node.target is operator.neg:
             return self._algebra.product(self._affine_form(node.args[0]), Coefficient(-1.0))
         left, right = node.args
@@ -456,7 +458,7 @@ class _ScanBody:
 
     def _require_known(self, node: fx.Node, part: Any) -> None:  # Any: as above
         if isinstance(part, fx.Node) and not self._is_known(part):
-            raise NotParallel(f"{self._quoted(node)} is not affine")
+            raise NotParallel(f"{self._quoted(node)} has no parallel form")
 
     def _is_matrix(self, node: Any) -> bool:  # Any: as above
         kind = self._kind(_as_vector(node)) if isinstance(node, fx.Node) else None

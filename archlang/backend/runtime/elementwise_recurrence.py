@@ -62,7 +62,7 @@ def _at_once(
     size, padding = isqrt(n - 1) + 1, -n % (isqrt(n - 1) + 1)
     a, c = (
         torch.cat((part, part.new_full((part.shape[0], padding, *part.shape[2:]), filling)), 1).reshape(
-            len(state), -1, size, *state.shape[1:]
+            len(state), (part.shape[1] + padding) // size, size, *state.shape[1:]
         )
         for part, filling in zip((a, c), neutral, strict=True)
     )

@@ -157,7 +157,7 @@ def matrix(
         inner, state, heads, decay, a, b, key, interleaved(values, wide), is_multiple, inner_queries
     )
     chosen = (0 if is_before else count - 1 for is_before, _ in queries)
-    return last, *(read.reshape(p, count, -1)[:, step] for read, step in zip(reads, chosen, strict=True))
+    return last, *(read.reshape(p, count, read.shape[-1])[:, step] for read, step in zip(reads, chosen, strict=True))
 
 
 def _one_update(

@@ -351,7 +351,7 @@ def _separate(value: Any, batch: int, count: int) -> Sequence[Any]:
     """Undoes `_concatenate` for `count` chunks."""
     if isinstance(value, tuple):
         return list(zip(*(_separate(item, batch, count) for item in value), strict=True))
-    return torch.split(value, batch) if isinstance(value, Tensor) else (value,) * count
+    return torch.split(value, [batch] * count) if isinstance(value, Tensor) else (value,) * count
 
 
 def mean_over_chunks(extras: Sequence[Costs], reals: Sequence[Bool[Tensor, " b"] | None]) -> Costs:

@@ -144,12 +144,12 @@ PARALLEL = {
 ONE_BY_ONE = {
     "a state times itself": (VECTOR, "s <- 0.1 * s * s + v emit s", "0.1 * s * s"),
     "a function of a state": (VECTOR, "s <- tanh(key(s)) + v emit s", "tanh(key(s))"),
-    "the greater of two states": (BOTH, "old = u u <- s s <- s + relu(old - s) emit s", "is not affine in `u`"),
+    "the greater of two states": (BOTH, "old = u u <- s s <- s + relu(old - s) emit s", "has no parallel form in `u`"),
     "the greater of a state and its half": (VECTOR, "s <- s + relu(v - 0.5 * s) emit s", "relu"),
     "a divisor": (VECTOR, "s <- v / (3 + abs(s)) emit s", "abs(s)"),
     "a factor of 0": (VECTOR, "s <- (0 * s) * gate(v) + v emit s", "it multiplies by 0"),
     "a linear map of a state": (VECTOR, "s <- 0.1 * key(s) + v emit s", "key(s)"),
-    "each a factor of the other": (BOTH, "s <- u * s + v u <- 0.5 * u + s emit s", "is not affine in `u`"),
+    "each a factor of the other": (BOTH, "s <- u * s + v u <- 0.5 * u + s emit s", "has no parallel form in `u`"),
     "a gate that reads the memory": (
         MATRIX, f"memory <- sigmoid(sum(memory)) * memory + each(by_head(v)) * v {READ}", "sigmoid(sum(memory))"
     ),
@@ -162,7 +162,7 @@ ONE_BY_ONE = {
         "memory, other_memory",
         "k = each(by_head(unit_norm[2](key(v)))) memory <- memory + k * (v - sum(k * memory)) "
         "other_memory <- other_memory + k * (sum(k * memory) - sum(k * other_memory)) emit sum(k * other_memory)",
-        "is not affine in `other_memory`",
+        "has no parallel form in `other_memory`",
     ),
     "a cut gradient": ("s truncated 2", "s <- 0.5 * s + v emit s", "its gradient is truncated"),
     "what was before": ("after b[2] s", "s <- 0.5 * s + mean(b) emit s + v", "it takes the positions before each"),

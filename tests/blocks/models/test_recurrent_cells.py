@@ -98,7 +98,7 @@ FADES = ("diagonal [0, 1]", "no parity, no mod 3, scans in TC0, regular")
     ("slow", "call", "card"),
     [
         (scalar_lstm, "scalar_lstm[2](x)", ("; ".join(4 * ["non-linear"]), "L, regular")),
-        (matrix_lstm, "matrix_lstm[2](x)", ("diagonal [0, inf]; diagonal [0, inf]; non-linear", "L, regular")),
+        (matrix_lstm, "matrix_lstm[2](x)", ("diagonal [0, inf]; diagonal [0, inf]; maximum", "regular")),
         (min_gru, "min_gru[8](x)", FADES),
         (min_lstm, "min_lstm[8](x)", FADES),
         (permuting_state_space, "permuting_state_space[3, dictionary = 2](x)", ("matrix; matrix", "PNC1, regular")),
