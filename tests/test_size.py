@@ -18,17 +18,17 @@ ROOT = Path(archlang.__file__).parents[1]
 # taken since then, as the changelog says at each.
 BUDGETS = {
     "syntax": (4_465, 4_200, 265),
-    "elaborate resolve types plan": (11_481, 9_800, 1_681),
+    "elaborate resolve types plan": (11_498, 9_800, 1_698),
     "train api": (10_719, 7_900, 2_819),
     "tasks data": (10_396, 8_600, 1_796),
     "export": (2_023, 2_400, 0),
     "editor play": (4_622, 4_400, 222),
     "reports": (3_905, 3_700, 205),
     "cli": (3_893, 3_500, 393),
-    "": (23_523, 16_500, 7_023),
+    "": (23_558, 16_500, 7_058),
 }
-TOTAL = 75_027  # the aim is 61,000, and the room of the parts
-TESTS = 68_575  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_079  # the aim is 61,000, and the room of the parts
+TESTS = 68_593  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
