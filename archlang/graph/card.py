@@ -331,7 +331,7 @@ class _Path(NamedTuple):
 
 
 _START = _Path()
-_POINTWISE = (Manner.POINTWISE, Manner.LENGTH, Manner.FIRST)
+_OF_POSITION = {Manner.POINTWISE, Manner.LENGTH}
 
 
 def _is_open(kind: Type) -> bool:
@@ -373,11 +373,9 @@ class _Paths:
 
     def _call(self, node: Node, types: Mapping[str, Type]) -> _Path:
         instance = self._instances[node.instance or ""]
-        manners = [manner for manner, _ in map(manner_of, instance.reads)]
-        is_far = any(
-            manner not in _POINTWISE and _is_open(types[source])
-            for source, manner in zip(node.inputs, manners, strict=False)
-        )
+        manners = (manner for manner, _ in map(manner_of, instance.reads))
+        read = {manner for source, manner in zip(node.inputs, manners, strict=False) if _is_open(types[source])}
+        is_far = not read <= {*_OF_POSITION, Manner.FIRST}
         if moves := self._moves.get(node.id):
             layers = moves[0].layers
             steps = layers * self._length
@@ -391,7 +389,8 @@ class _Paths:
         if "window" in acts:
             return _Path(costs, costs, reach=acts["window"].numbers[0])
         attends = int(is_far and "attends" in acts)
-        return _Path(costs, costs, attends=attends, mixes=is_far - attends, reach=inf if is_far else 1)
+        reach = 1 if read <= _OF_POSITION else inf
+        return _Path(costs, costs, attends=attends, mixes=is_far - attends, reach=reach)
 
     def _scan(self, node: Node, scan: Scan, types: Mapping[str, Type]) -> _Path:
         scanned, of_position, outside = types[node.inputs[0]], takes_positions(node), self._length
@@ -411,7 +410,8 @@ class _Paths:
         mixes = inner.mixes + grows + (scan.before == 0)
         outer = (types[source] for source in node.inputs[loop_layout(node).outer_captured :])
         sees_all = carries or grows or scan.before == 0 or any(map(_is_open, outer))
-        reach = inf if sees_all and (carries or inner.reach == inf) else min(inner.reach, size) + (scan.before or 0)
+        # Positions of a chunk are others outside: a window is elsewhere there.
+        reach = inf if sees_all and (carries or inner.reach > 1) else min(inner.reach, size) + (scan.before or 0)
         return _Path(count * max(1, inner.steps), depth, logs, inner.recurrences + carries, inner.attends, mixes, reach)
 
 

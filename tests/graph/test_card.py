@@ -337,6 +337,8 @@ def test_a_block_says_what_its_definition_as_a_scan_shows(block: str, by_positio
         ("near", 3, "19 positions"),
         ("windowed", 2, "15 positions"),
         ("written_window", 2, "15 positions"),
+        ("window_of_others", 1, "all positions"),
+        ("scaled_by_first", 1, "all positions so far"),
         ("min_gru", 1, "all positions so far"),
         ("attention[4, causal = true]", 1, "all positions so far"),
         ("attention[4]", 1, "all positions"),
