@@ -48,7 +48,10 @@ RECURRENCE_LENGTHS = (256, 2048)
 RNNS = {"LSTM": "lstm", "GRU": "gru_page"}
 RNN_SIZES = ((8, 64, 128), (32, 128, 128), (8, 64, 512))
 """batch, features and length"""
-_FULL, _WINDOW, _LONG = "softmax_attention", "windowed", 8192
+# Windows of 128, each beside all positions.
+_WINDOWS = {"a window": "windowed", "a window, capped": "windowed[cap = 20.0]",
+            "a window with sinks": "windowed[with_sinks = true]"}  # fmt: skip
+_FULL, _LONG = "softmax_attention", 8192
 
 
 def _layer(form: str, setting: Setting, width: int = WIDTH, without: Collection[str] = ()) -> Architecture:
@@ -104,10 +107,10 @@ def _next_token(module: Architecture, prompt: Tensor) -> Call:
     return write
 
 
-def _windows(setting: Setting) -> Sides:
+def _windows(form: str, setting: Setting) -> Sides:
     """Returns training steps of attention in a window of 128, and of attention to all positions before."""
     length = 7 if setting.tiny else _LONG
-    pair = ModelPair(_layer(_WINDOW, setting), _layer(_FULL, setting), _loss(length, setting))
+    pair = ModelPair(_layer(form, setting), _layer(_FULL, setting), _loss(length, setting))
     return training_step(lambda _: pair, setting)
 
 
@@ -187,7 +190,9 @@ def _cases(setting: Setting) -> Iterator[Case]:
         length = 7 if setting.tiny else 800
         yield Case(f"{form}, 20 tokens after {length}", "the block", partial(_decoding, form, length, setting))
         yield Case(f"{form}, a token after {length}", "the block", partial(_tokens, form, length, setting))
-    yield Case(f"a window of 128, N = {_LONG}, forward and backward", "all positions", partial(_windows, setting))
+    for name, form in _WINDOWS.items():
+        title = f"{name} of 128, N = {_LONG}, forward and backward"
+        yield Case(title, "all positions", partial(_windows, form, setting))
     for name, form in {**RECURRENCES, **WITHOUT_BLOCK}.items():
         beside = "one position after the other" if name in WITHOUT_BLOCK else "its block"
         for length in (7,) if setting.tiny else RECURRENCE_LENGTHS:
