@@ -161,6 +161,8 @@ FORMS: tuple[Form, ...] = (
          r"^(?:let[ \t]+)?¦?(?P<word>let|return|emit|if|repeat|stack|else|in|when|and|or|not|true|false)[ "
          r"\t]*¦?(?:=(?!=)|<-)", "choose another name", message="`{word}` is a reserved word",
          label="cannot be a name", at="word"),
+    Form(_block("y = scan(h)"), r"=[ \t]*(?P<word>scan|experts)[ \t]*¦\(", "give the block another name",
+         message="`{word}` begins a loop here, and calls no block", label="no loop", at="word"),
     Form(_block("y = experts v in h { emit v }"), r"\bexperts\b.*¦\{",
          "write the weights of the experts after `by`, as in `by softmax(linear[8](h))`"),
     Form(_block("if k is not relu { a = h }"), r"¦(?P<word>is\b(?:[ \t]+not\b)?)", "compare with `{sign}`",
