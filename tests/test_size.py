@@ -17,7 +17,7 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_465, 4_200, 265),
+    "syntax": (4_467, 4_200, 267),
     "elaborate resolve types plan": (11_498, 9_800, 1_698),
     "train api": (10_719, 7_900, 2_819),
     "tasks data": (10_396, 8_600, 1_796),
@@ -27,7 +27,7 @@ BUDGETS = {
     "cli": (3_893, 3_500, 393),
     "": (23_558, 16_500, 7_058),
 }
-TOTAL = 75_079  # the aim is 61,000, and the room of the parts
+TOTAL = 75_081  # the aim is 61,000, and the room of the parts
 TESTS = 68_595  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
