@@ -15,6 +15,7 @@ from archlang.backend.kernels.masked_softmax import causal_softmax, masked_softm
 from archlang.backend.kernels.softmax_attention import scaled_dot_product_attention
 from archlang.backend.runtime.block import Mask, MaskM, MaskN, Weightless, real_only
 from archlang.backend.runtime.call_cache import cached_in_call
+from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.row_blocks import Pair
 from archlang.backend.runtime.stacking import holds, is_large_on_cpu, is_plain
 from archlang.blocks.activations import largest, reduced
@@ -551,6 +552,9 @@ class RelativeBias(nn.Module):
         self, q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], *, first_row: int = 0, **_: Mask
     ) -> Float[Tensor, "b n m h"]:
         n, m = q.shape[1], k.shape[1]
+        if is_exporting():  # ONNX has no views whose sizes are sums of lengths
+            places = backward_distances(q, k, first_row).clamp(-self.span, self.span) + self.span
+            return self.bias.to(q.dtype)[places].expand(q.shape[0], -1, -1, -1)
         distances = first_row + n - 1 - torch.arange(n + m + 1, device=q.device)
         line = self.bias.to(q.dtype).index_select(0, distances.clamp(-self.span, self.span) + self.span).T
         rows = linear(line, partial(constant_diagonals, rows=n), sums_of_diagonals)

@@ -238,9 +238,12 @@ def test_the_slopes_of_alibi_are_those_of_its_program() -> None:
     assert float(bias[1, 0, 4, 0]) == -4 * 0.25
 
 
-@pytest.mark.parametrize("rows", [2, 128])
-def test_a_relative_bias_is_learned_for_distances_up_to_its_span(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "is_exported"), [(2, False), (128, False), (128, True)])
+def test_a_relative_bias_is_learned_for_distances_up_to_its_span(
+    rows: int, is_exported: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("archlang.blocks.maps._ROWS_OF_SUM", rows)  # of the gradient, which may be added in parts
+    monkeypatch.setattr("archlang.blocks.maps.is_exporting", lambda: is_exported)
     block = RelativeBias(heads=H, span=2, d=D, e=D).double()
     nn.init.normal_(block.bias)
 

@@ -80,6 +80,10 @@ model small(x: tokens[n]) -> logits[n, classes] {
     h = embed[4](x)
     return linear[classes](continuous_thoughts[2, 6](h, greater[3](indices(h))))
 }"""
+DISTANCES = """model small(x: tokens[n]) -> logits[n, vocab] {
+    h = embed[4](x)
+    return linear[vocab](weigh(softmax_keys(scores[2](h, h) + relative_bias[2, 3](h, h)), h))
+}"""
 TOLERANCE = 2e-5
 
 
@@ -118,7 +122,7 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 PROGRAMS = {
     "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
     "recurrences": RECURRENCES, "images": IMAGES, "growing maps": GROWING_MAPS,
-    "sums of lengths": SUMS_OF_LENGTHS,
+    "sums of lengths": SUMS_OF_LENGTHS, "distances": DISTANCES,
     **{name: model(BODIES[name]) for name in (
         "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
         "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",
