@@ -42,8 +42,9 @@ class _Decoding:
     def region(self, region: Region) -> _Sizes:
         types, sizes = region.types(), _Sizes()
         for group in groups_of_maps(region.nodes):
-            if kept := {node.id for node in group}.isdisjoint(region.results) and window(group, self._instances):
-                self._windows |= dict.fromkeys((node.id for node in group), kept - 1)
+            size, ids = window(group, self._instances), {node.id for node in group}
+            if size and ids.isdisjoint(region.results):
+                self._windows |= dict.fromkeys(ids, size - 1)
         for node in region.nodes:
             if not any(map(self._grows, node.inputs)):
                 continue
@@ -73,11 +74,14 @@ class _Decoding:
     def _call(self, node: Node, path: str, types: Mapping[str, Type]) -> _Sizes:
         instance, far = self._instances[path], self._arguments_read_elsewhere(node, types)
         if instance.costs.state is None:
-            kept, far = self._windows.get(node.id), [source for source in far if self._grows(source)]
-            if kept is None:
-                return {source: self._size(types[source]) for source in far}
-            kinds = {source: types[source] for source in far}
-            return {(kept, each): Type(k.name, (Dim.of(kept), *k.dims[1:])).count for each, k in kinds.items()}
+            kinds = {source: types[source] for source in far if self._grows(source)}
+            before = self._windows.get(node.id)
+            if before is None:
+                return {source: self._size(kind) for source, kind in kinds.items()}
+            return {
+                (before, source): Type(kind.name, (Dim.of(before), *kind.dims[1:])).count
+                for source, kind in kinds.items()
+            }
         lengths = instance.lengths_of(types[source] for source in node.inputs)
         return {(path, *far): instance.costs.state.substitute(lengths).substitute(self._lengths)}
 

@@ -45,9 +45,6 @@ _WRAPPER = Path(__file__).parent / "wrapper.txt"
 _CODE, _OWN_TYPE = "modeling_archlang.py", "archlang"
 _CONFIG, _WEIGHTS, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _LARGEST_TOKENIZER = 64 << 20
-# Of norms in the first files of BERT.
-_OF_FIRST_NAME = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-_FIRST_NAME = re.compile("|".join(map(re.escape, _OF_FIRST_NAME)))
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
 # Buffers of older files, which `transformers` computes.
 _BUFFER = re.compile(r"(.*\.)?((attn|attention)\.(masked_)?bias|position_ids|inv_freq|token_type_ids)")
@@ -101,7 +98,11 @@ class HubFolder:
                 raise mistakes.pickled(pickle)
             raise mistakes.not_a_model(self.path, _WEIGHTS)
         tensors = ((key, value) for name in sorted(names) for key, value in self._tensors(name).items())
-        return {_FIRST_NAME.sub(lambda found: _OF_FIRST_NAME[found[0]], key): value for key, value in tensors}
+        # The first files of BERT call the weights of norms `gamma` and `beta`.
+        return {
+            key.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): value
+            for key, value in tensors
+        }
 
     def _tensors(self, name: str) -> dict[str, Tensor]:
         path = self.path / name
@@ -162,8 +163,9 @@ def import_folder(folder: Path, out: Path) -> Architecture:
         text += _RECIPE.format(page=family.page, words=vocab, begin=begin, end=end, length=length)
     source = Source(str(out.absolute() / reading.RECIPE), text)
     module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
-    used = (name for name in weights if not _BUFFER.fullmatch(name) and not any(fnmatch(name, x) for x in family.left))
-    own = (family.to_page(name, weights[name], module, statics) for name in used)
+    unread = {name for name in weights for pattern in family.left if fnmatch(name, pattern)}
+    names = (name for name in weights if name not in unread and not _BUFFER.fullmatch(name))
+    own = (family.to_page(name, weights[name], module, statics) for name in names)
     _load(module, family.page, family.repeated, folder, dict(own))
     if has_task:
         plan = plan_named(source, None, family.page, {})

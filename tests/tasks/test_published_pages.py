@@ -279,12 +279,12 @@ def test_steps_are_the_first_solution_of_the_search(train: int, test: int, most:
     several = list[bool]()
     for words, answers, marks in items(f"countdown[{statics}]", "train_size = 4_000, valid_size = 40, test_size = 40"):
         place = words.index("?")
-        found = solutions(tuple(map(int, words[:place])), int(words[place + 1]), most)
-        assert " ".join(words[place + 2 :]) == " ".join(next(found))
+        remaining = solutions(tuple(map(int, words[:place])), int(words[place + 1]), most)
+        assert " ".join(words[place + 2 :]) == " ".join(next(remaining))
         assert counted(answers, marks) == [*words[place + 2 :], "[E]"]
         assert marks.index(True) == place + 1
         if place == 3:
-            several.append(next(found, None) is not None)
+            several.append(next(remaining, None) is not None)
     if most == 100:
         assert says("countdown", f"{sum(several) / len(several):.0%} of the items with 3 numbers have some.")
 

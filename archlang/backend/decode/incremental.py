@@ -381,8 +381,8 @@ class GrowingRegion:
                 elif growth is Dependence.FULL:
                     each = each[:, seen:]
                 taken.append(each)
-            kept = min(seen, window - 1) if window else seen
-            parts = run(kept if is_new else 0, taken)
+            columns_before = min(seen, window - 1) if window else seen
+            parts = run(columns_before if is_new else 0, taken)
             for index in growing if window else ():
                 tensors = cache.of(name).tensors
                 columns = tensors[str(index)]

@@ -158,8 +158,8 @@ class RowBlocks:
     the last one first. `modules` are those that the bodies call, with their classes if these must be as they were
     compiled, and `random` those that draw in training.
     `width` is the number of features of the widest map, `window` how many columns up to its own a row reads, 0 for all.
-    `pairs` is the group for `flex_attention`, if that can compute
-    it, and `works` says whether it did, with derivatives and without."""
+    `pairs` is the group for `flex_attention`, if that can compute it, and `works` says whether it did, with derivatives
+    and without."""
 
     body: Callable[..., tuple[Tensor, ...]]
     fused: Callable[..., tuple[Tensor, ...]] | None

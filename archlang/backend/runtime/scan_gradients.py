@@ -20,8 +20,6 @@ _MOST_POSITIONS = 1 << 11
 # The length from which that takes less time than torch's own backward pass.
 _LEAST_LENGTH = 8
 
-# The samples that have each position, or None if all have it.
-
 
 @dataclass(frozen=True, eq=False)
 class ScanGradient:

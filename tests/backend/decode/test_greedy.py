@@ -191,8 +191,8 @@ def extended(module: Architecture, tokens: Tensor, pieces: list[int]) -> tuple[T
     target = target_of(module.program.graph)
     assert target is not None
     inputs = [*fields[:target], tokens, *fields[target:]]
-    known = module.program, target, code_inputs(module.program, inputs, lengths)
-    extension, of_last = Extension(module, *known), Extension(module, *known, last=True)
+    arguments = module.program, target, code_inputs(module.program, inputs, lengths)
+    extension, of_last = Extension(module, *arguments), Extension(module, *arguments, last=True)
     pieced, expected, end = [], [], 0
     with torch.no_grad():
         for piece in pieces:
