@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from archlang.errors.names import percent_of
+from archlang.errors.names import percent_of, plural
 from archlang.errors.visible import json_text, visible
 from archlang.graph.card import COSTS, failures
 from archlang.plan.plan import TableColumn, TableRow
@@ -107,7 +107,7 @@ class ResultCell:
         if not self.measured.option:
             return ""
         count = self.measured.other_runs_missing
-        missing = f", {count} runs of others to do" if count else ""
+        missing = f", {plural(count, 'run')} of others to do" if count else ""
         return f"best of {len(self.measured.cell.options)}: {self.measured.option}{missing}"
 
     @property
