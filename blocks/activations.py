@@ -51,6 +51,7 @@ class Silu(Elementwise):
 class Tanh(Elementwise):
     """tanh(x)"""
 
+    function = torch.tanh
     derivative_reads = "result"
 
     def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:
@@ -63,6 +64,7 @@ class Tanh(Elementwise):
 class Sigmoid(Elementwise):
     """1 / (1 + exp(-x))"""
 
+    function = torch.sigmoid
     derivative_reads = "result"
 
     def forward(self, x: Float[Tensor, "*b d"], *, reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b d"]:

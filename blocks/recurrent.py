@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
+from archlang.backend.kernels.lstm import lstm_step
 from archlang.backend.runtime.block import Mask, MaskN, Weightless, real_only
 from archlang.backend.runtime.graph_loops import is_exporting, scan_steps
 from archlang.backend.runtime.stacking import is_stacked, model_by_model
@@ -68,9 +69,7 @@ def _scanned(
             if isinstance(network, nn.GRU):
                 h = gated(inputs[0], products, h)
                 return [h], [h]
-            i, f, g, o = (inputs[0] + products).chunk(4, dim=-1)
-            c = torch.sigmoid(f) * states[1] + torch.sigmoid(i) * torch.tanh(g)
-            h = torch.sigmoid(o) * torch.tanh(c)
+            h, c = lstm_step(inputs[0] + products, states[1])
             return [h, c], [h]
 
         states = [h] if isinstance(network, nn.GRU) else [h, zeros]

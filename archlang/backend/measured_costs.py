@@ -53,10 +53,13 @@ class _FlopCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
 
     def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's own
         result = call(*args, **(kwargs or {}))
-        # torch does not count its attention on a CPU.
+        # torch counts neither its attention nor its LSTM on a CPU.
         if call._overloadpacket is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
             query, key, value = (tensor.shape for tensor in args[:3])
             self.flops += 2 * prod(query[:3]) * key[2] * (query[3] + value[3])
+        elif call._overloadpacket is torch.ops.aten.mkldnn_rnn_layer:
+            x, *weights = (tensor.shape for tensor in args[:3])
+            self.flops += 2 * prod(x[:2]) * sum(map(prod, weights))
         elif (count := flop_registry.get(call._overloadpacket)) is not None:
             self.flops += count(*args, **(kwargs or {}), out_val=result)
         return result

@@ -169,6 +169,8 @@ def test_a_summary_says_how_each_recurrence_moves_and_each_scan_runs(archlang: C
         """block own(x: seq[n, d]) -> seq[n, d] {
     s = mean(constant[1, d]())
     t = s
+    u = s
+    c = s
     y = scan v in x carry s {
         s <- sigmoid(v) * s + v
         emit s
@@ -177,16 +179,23 @@ def test_a_summary_says_how_each_recurrence_moves_and_each_scan_runs(archlang: C
         t <- tanh(v + t)
         emit t
     }
-    return z
+    w = scan v in z carry u, c {
+        c <- sigmoid(linear[d](concat(v, u))) * c + sigmoid(linear[d](concat(v, u))) * tanh(linear[d](concat(v, u)))
+        u <- sigmoid(linear[d](concat(v, u))) * tanh(c)
+        emit u
+    }
+    return w
 }
 """
     )
     sentences = ["s moves by a diagonal in [0, 1], which depends on the input", "t moves by what is not linear"]
+    sentences += ["u moves by what is not linear", "c moves by what is not linear"]
     forms = ["runs for all positions at once", "runs step by step: `tanh(v + t)` has no parallel form in `t`"]
-    scans = [f"the scan at own.arch:{line}:5 {form}" for line, form in zip((4, 8), forms, strict=True)]
+    forms.append("runs as one operation of torch, an LSTM")
+    scans = [f"the scan at own.arch:{line}:5 {form}" for line, form in zip((6, 10, 14), forms, strict=True)]
     command = ["summary", "own.arch", "--model", "own", "--set", "d=4"]
-    assert archlang(*command).out.splitlines()[-2:] == sentences
-    assert archlang(*command, "--measure").out.splitlines()[-4:] == sentences + scans
+    assert archlang(*command).out.splitlines()[-4:] == sentences
+    assert archlang(*command, "--measure").out.splitlines()[-7:] == sentences + scans
     (facts,) = json.loads(archlang(*command, "--measure", "--json").out)
     assert (facts["recurrences"], facts["scans"]) == (sentences, scans)
 

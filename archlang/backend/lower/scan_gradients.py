@@ -27,6 +27,7 @@ from torch.nn.functional import linear, pad
 from archlang.backend.lower.affine_forms import NotParallel
 from archlang.backend.lower.chunk_batching import is_per_sample
 from archlang.backend.lower.code import Code, LoweredLoop, PassContext, compile_graph
+from archlang.backend.lower.lstm import LstmBody
 from archlang.backend.lower.parallel_scans import quoted, require_plain, role
 from archlang.backend.runtime import scan_gradients as runtime
 from archlang.graph.graph import loop_layout
@@ -455,6 +456,11 @@ class _ScanDerivation:
             )
             for name, function in functions.items()
         }
+        lstm = LstmBody(self._code, self._context, self._part, self._states, self._results, self._width).form(
+            self._name
+        )
+        if lstm is not None:
+            codes["weights"] = lstm[1]
         places = {value: index for index, value in enumerate((*self._free, *self._fixed, *saved))}
         of_loop = [*factors, *bases]
         gradient = runtime.ScanGradient(
@@ -470,5 +476,6 @@ class _ScanDerivation:
             random=self._is_random,
             states=len(self._states),
             emits=len(self._results) > len(self._states),
+            lstm=None if lstm is None else lstm[0],
         )
         return gradient, tuple(codes.values())

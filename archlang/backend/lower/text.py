@@ -24,6 +24,8 @@ def scan_forms(code: Code) -> Iterator[str]:
         if isinstance(loop.node.operation, Scan):
             form = "for all positions at once" if loop.parallel is not None else "step by step"
             reason = visible(f": {loop.obstacle}") if loop.obstacle else ""
+            if loop.gradient is not None and loop.gradient.lstm is not None:
+                form, reason = "as one operation of torch, an LSTM", ""
             yield f"the scan at {visible(str(loop.node.span))} runs {form}{reason}"
         yield from scan_forms(loop.body)
 
@@ -46,7 +48,12 @@ def _bodies(code: Code) -> Iterator[str]:
             yield f"# `self.{loop.name}` runs step by step: {visible(loop.obstacle)}"
         if loop.gradient is not None:
             functions = "\n\n".join(map(_function, loop.gradient_codes))
-            yield f"# `self.{loop.name}` with its backward pass: {_describe(loop.node)}\n{functions}"
+            form = (
+                "with its backward pass"
+                if loop.gradient.lstm is None
+                else "as an LSTM of torch, or with its backward pass"
+            )
+            yield f"# `self.{loop.name}` {form}: {_describe(loop.node)}\n{functions}"
         elif loop.gradient_obstacle not in ("", loop.obstacle):
             yield f"# `self.{loop.name}` has no backward pass of its own: {visible(loop.gradient_obstacle)}"
         if loop.split is None:

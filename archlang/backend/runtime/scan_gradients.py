@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from archlang.backend.kernels.lstm import lstm
 from archlang.backend.runtime.bound import BoundModules, is_observed
 from archlang.backend.runtime.loops import Body, resolve
 from archlang.backend.runtime.result_check import ResultCheck
@@ -22,6 +23,28 @@ _LEAST_LENGTH = 8
 
 
 @dataclass(frozen=True, eq=False)
+class LstmScan:
+    """A scan that is an LSTM. `weights` returns those of `kernels.lstm`, `states` are the indices of h and c, and
+    `modules` has the classes of its modules."""
+
+    weights: Body
+    states: tuple[int, int]
+    modules: Mapping[str, type[nn.Module]]
+
+    def __call__(
+        self,
+        owner: nn.Module,
+        sequence: Float[Tensor, "b n d"],
+        states: Sequence[Tensor],
+        mask: Bool[Tensor, "b n"] | None,
+    ) -> tuple[list[Tensor], Tensor]:
+        """Returns the last states, and all states h."""
+        h, c = self.states
+        y, *last = lstm(sequence, (states[h], states[c]), self.weights(owner), mask)
+        return [last[self.states.index(index)] for index in range(2)], y
+
+
+@dataclass(frozen=True, eq=False)
 class ScanGradient:
     """The functions that `lower/scan_gradients.py` writes of the body of a scan with so many states, by their names.
 
@@ -31,7 +54,8 @@ class ScanGradient:
     step but for the states, and of what is saved. `looped` are the results of `factors` that `adjoint` takes behind the
     gradients, each with whether all positions have the same; `summed` is what `gradients` takes of the results of
     `factors`, and of those of `adjoint` behind the states. `modules` has the classes of the modules whose derivatives
-    are known, `head_modules` are those that `head` calls, and `random` says that some draw in training."""
+    are known, `head_modules` are those that `head` calls, and `random` says that some draw in training. `lstm` runs all
+    steps at once, if they are those of an LSTM."""
 
     functions: Mapping[str, Body]
     captured: tuple[int, ...]
@@ -45,18 +69,13 @@ class ScanGradient:
     random: bool
     states: int
     emits: bool
+    lstm: LstmScan | None
 
     def fits(self, owner: nn.Module, sequence: Float[Tensor, "b n d"]) -> bool:
         """Returns whether this gains, the modules compute what their classes do, and nothing observes them."""
         if sequence.shape[1] < _LEAST_LENGTH or torch.is_autocast_enabled(sequence.device.type):
             return False
-        for path, kind in self.modules.items():
-            module = resolve(owner, path.split("."))
-            if is_observed(module, kind, ResultCheck):
-                return False
-            if getattr(kind, "acts_as", "") != "affine" and any(True for _ in module.parameters()):
-                return False
-        return True
+        return _do_as_classes(owner, self.modules)
 
     def __call__(
         self,
@@ -67,6 +86,9 @@ class ScanGradient:
         mask: Bool[Tensor, "b n"] | None,
     ) -> tuple[Sequence[Tensor], list[Tensor]]:
         """Returns the last states, and what is emitted, [b n d], if anything is."""
+        if self.lstm is not None and _do_as_classes(owner, self.lstm.modules):
+            last, y = self.lstm(owner, sequence, states, mask)
+            return last, [y] if self.emits else []
         keep_freed_memory()
         shared = self.functions["shared"](owner, *(captured[index] for index in self.captured))
         by_position = sequence.transpose(0, 1).contiguous()
@@ -78,6 +100,17 @@ class ScanGradient:
             states = results[: self.states]
             emitted += results[self.states :]
         return states, [torch.cat(emitted).transpose(0, 1)] if emitted else []
+
+
+def _do_as_classes(owner: nn.Module, modules: Mapping[str, type[nn.Module]]) -> bool:
+    """Returns whether modules compute what their classes do, and nothing observes them."""
+    for path, kind in modules.items():
+        module = resolve(owner, path.split("."))
+        if is_observed(module, kind, ResultCheck):
+            return False
+        if getattr(kind, "acts_as", "") != "affine" and any(True for _ in module.parameters()):
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,128 @@
+"""Claims about scans that are LSTMs of torch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from archlang.backend.architecture import Architecture
+from archlang.backend.measured_costs import measure_costs
+from tests.backend.lower.scan_forms import require_equal, results, with_and_without
+from tests.conftest import Compiled
+
+HEAD = """
+model m[d = 6](x: tokens[n]) -> logits[n, classes] {
+    let gates = linear[4 * d] let plain = linear[4 * d, bias = false] let own = linear[4 * d, bias = false]
+    let two = linear[2 * d] let to_i = linear[d] let to_o = linear[d, bias = false]
+    h = norm(embed[d](x))
+    s = mean(learned[1, d, init = normal]())
+    c = mean(learned[1, d, init = normal]())
+"""
+STEP = "c <- sigmoid(f) * c + sigmoid(i) * tanh(g) s <- sigmoid(o) * tanh(c)"
+PARTS = " ".join(f"{gate} = slice_features[{place} * d, d](z)" for place, gate in enumerate("gfoi"))
+# The states of a scan, and its body.
+KNOWN = {
+    "parts of one map": ("s, c", f"z = gates(concat(v, s)) {PARTS} {STEP} emit s"),
+    "other orders": (
+        "c, s",
+        f"z = gates(concat(s, v)) {PARTS} c <- tanh(g) * sigmoid(i) + c * sigmoid(f) s <- tanh(c) * sigmoid(o) emit s",
+    ),
+    "a sum of maps": ("s, c", f"z = gates(v) + own(s) {PARTS} {STEP} emit s"),
+    "two biases": ("s, c", f"z = gates(v) + linear[4 * d](s) {PARTS} {STEP} emit s"),
+    "no bias": ("s, c", f"z = own(s) + plain(v) {PARTS} {STEP} emit s"),
+    "maps of their own": (
+        "s, c",
+        "z = two(concat(v, s)) f = slice_features[d, d](z) g = slice_features[0, d](z) i = to_i(v) + to_o(s) "
+        f"o = linear[d](concat(s, v)) {STEP} emit s",
+    ),
+    "parts that overlap, and some that nothing takes": (
+        "s, c",
+        "z = gates(concat(v, s)) i = slice_features[3, d](z) f = slice_features[5, d](z) "
+        f"g = slice_features[0, d](z) o = slice_features[2 * d, d](z) {STEP} emit s",
+    ),
+    "no emission": ("s, c", f"z = gates(concat(v, s)) {PARTS} {STEP}"),
+}
+# Bodies that look like one.
+OTHERS = {
+    "a view of the memory": f"z = gates(concat(v, s)) + concat(c, concat(c, concat(c, c))) {PARTS} {STEP} emit s",
+    "one bias of two": f"z = plain(concat(v, s)) {PARTS} "
+    "c <- sigmoid(f) * c + sigmoid(linear[d](concat(v, s))) * tanh(g) s <- sigmoid(o) * tanh(c) emit s",
+    "coupled gates": f"z = gates(concat(v, s)) {PARTS} c <- (1 - sigmoid(i)) * c + sigmoid(i) * tanh(g) "
+    "s <- sigmoid(o) * tanh(c) emit s",
+    "the memory before the step": f"z = gates(concat(v, s)) {PARTS} s <- sigmoid(o) * tanh(c) "
+    "c <- sigmoid(f) * c + sigmoid(i) * tanh(g) emit s",
+    "a state in place of the memory": f"z = gates(concat(v, s)) {PARTS} c <- sigmoid(f) * s + sigmoid(i) * tanh(g) "
+    "s <- sigmoid(o) * tanh(c) emit s",
+    "another activation": f"z = gates(concat(v, s)) {PARTS} c <- sigmoid(f) * c + sigmoid(i) * relu(g) "
+    "s <- sigmoid(o) * tanh(c) emit s",
+    "no activation": f"z = gates(concat(v, s)) {PARTS} c <- sigmoid(f) * c + sigmoid(i) * tanh(g) "
+    "s <- sigmoid(o) * c emit s",
+    "another emission": f"z = gates(concat(v, s)) {PARTS} {STEP} emit c",
+    "a map of another value": f"z = gates(concat(norm(v), s)) {PARTS} {STEP} emit s",
+    "gates of the part alone": f"z = gates(v) {PARTS} {STEP} emit s",
+    "a number more": f"z = gates(concat(v, s)) + 1 {PARTS} {STEP} emit s",
+}  # fmt: skip
+
+
+def modules(tmp_path: Path, body: str, states: str = "s, c") -> tuple[Architecture, Architecture]:
+    result, y = ("y = ", "y") if "emit" in body else ("", "h + s + c")
+    text = f"{HEAD}    {result}scan v in h carry {states} {{ {body} }}\n    return linear[classes]({y} - s)\n}}\n"
+    ours, plain = with_and_without(tmp_path, text, "scan_gradients", ("parallel_scans",))
+    (loop,) = ours.program.code.loops
+    assert loop.gradient is not None
+    assert (loop.gradient.lstm is not None) == (body in [known for _, known in KNOWN.values()])
+    return ours, plain
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_lstm_in_any_form_equals_its_equations(tmp_path: Path, name: str) -> None:
+    states, body = KNOWN[name]
+    ours, plain = modules(tmp_path, body, states)
+    require_equal(ours, plain, (9, 23))
+    ours.float(), plain.float()
+    for lengths in ([23, 23, 23], [23, 12, 0]):
+        for own, expected in zip(results(ours, 23, lengths), results(plain, 23, lengths), strict=True):
+            torch.testing.assert_close(own, expected, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_looks_like_one_is_none(tmp_path: Path, name: str) -> None:
+    require_equal(*modules(tmp_path, OTHERS[name]), (9,))
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_an_lstm_in_32_bits_has_derivatives_of_both_kinds(tmp_path: Path, batched: bool) -> None:
+    of_forms = []
+    for module in modules(tmp_path, KNOWN["parts of one map"][1]):
+        module.float()
+        torch.manual_seed(2)
+        y, weights = module(torch.randint(11, (2, 9))), [*module.parameters()]
+        if batched:
+            vectors = torch.randn(3, *y.shape)
+            of_forms.append(torch.autograd.grad(y, weights, vectors, is_grads_batched=True))
+            continue
+        firsts = torch.autograd.grad(y.square().sum(), weights, create_graph=True)
+        total = torch.stack([first.square().sum() for first in firsts]).sum()
+        of_forms.append(torch.autograd.grad(total, weights))
+    for ours, plain in zip(*of_forms, strict=True):
+        torch.testing.assert_close(ours, plain, atol=1e-3, rtol=1e-3)
+
+
+def test_a_sample_may_be_differentiated_twice_in_turn(tmp_path: Path) -> None:
+    module, _ = modules(tmp_path, KNOWN["no bias"][1])
+    loss, weights = module(torch.randint(11, (2, 9))).square().sum(), [*module.parameters()]
+    first: tuple[Tensor, ...] = torch.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
+    for one, other in zip(first, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_the_measured_costs_of_an_lstm_are_those_of_the_block(compiled: Compiled) -> None:
+    scan = f"y = scan v in h carry s, c {{ {KNOWN['parts of one map'][1]} }}"
+    body = f"let gates = linear[4 * d] s = mean(constant[1, d]()) c = s {scan}"
+    model = "model m[d = 6](x: tokens[n]) -> logits[n, vocab] {{ h = embed[d](x) {} return linear[vocab](y) }}"
+    page, block = (
+        measure_costs(compiled(model.format(text), vocab=5), 64, batch=4) for text in (body, "y = lstm[d](h)")
+    )
+    assert page["flops"] == block["flops"] == 4 * 64 * 2 * (6 * 24 * 2 + 6 * 5)
+    assert page["activation_bytes"] <= 1.1 * block["activation_bytes"]
