@@ -35,7 +35,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead", remove_dead, "removes values that the passes leave unused"),
     Pass("batch_chunks", None, "computes values that do not depend on a scan's memory for all chunks at once"),
     Pass("parallel_scans", None, "computes all positions of a scan at once, if each of its states has a parallel form"),
-    Pass("scan_gradients", None, "writes the backward pass of other scans, if it knows their derivatives; LSTMs are torch's"),
+    Pass("scan_gradients", None, "writes the backward pass of other scans, if it can; an LSTM is torch's own"),
     Pass("slices", None, "cuts the features of a value once, where blocks take parts of it"),
     Pass("rows", None, "computes maps in blocks of rows, and attention by torch's fused kernels or flex_attention"),
 )
