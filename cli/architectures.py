@@ -26,7 +26,9 @@ def show(
     graph: Annotated[bool, flag("--graph", "The typed graph (the default).")] = False,
     torch: Annotated[bool, flag("--torch", "Plain torch code, as `export` writes it.")] = False,
     lowered: Annotated[bool, flag("--lowered", "The torch code that runs, after the passes.")] = False,
-    passes: Annotated[bool, flag("--passes", "The passes, and how many nodes each leaves.")] = False,
+    passes: Annotated[
+        bool, flag("--passes", "The passes, how many nodes each leaves, and how scans and maps run.")
+    ] = False,
     form: Annotated[
         str | None,
         typer.Option(
@@ -84,13 +86,16 @@ def show(
         console.out.write(plain_text(module))
         return
     shown = compile_named(program, model, recipe, settings, used)
-    plugins = Plugins.read(plugin or (), file.parent)
-    if lowered:
-        from archlang.backend.lower.text import print_torch
+    if lowered or passes:
+        from archlang.backend.lower.text import map_forms, print_torch, scan_forms
 
-        console.out.write(print_torch(build(shown, plugins, without=excluded)))
-    elif passes:
+        module = build(shown, Plugins.read(plugin or (), file.parent), without=excluded)
+        if lowered:
+            console.out.write(print_torch(module))
+            return
         _print_passes(shown, excluded)
+        for line in (*scan_forms(module.program.code), *map_forms(module.program.code)):
+            console.out.print(line)
     else:
         from archlang.graph.text import print_graph
 
@@ -101,15 +106,12 @@ def _print_passes(graph: Graph, excluded: tuple[str, ...]) -> None:
     from archlang.graph.passes.pipeline import PASSES
 
     for step in PASSES:
-        if step.name in excluded:
-            done = "skipped"
-        elif step.run is None:
-            done = "see `--lowered`"
-        else:
+        done = ": skipped" if step.name in excluded else ""
+        if step.run is not None and not done:
             before = sum(1 for _ in graph.region.walk())
             graph = step.run(graph)
-            done = f"{before} nodes to {sum(1 for _ in graph.region.walk())}"
-        console.out.print(f"{step.name:<16}{step.effect}: {done}")
+            done = f": {before} nodes to {sum(1 for _ in graph.region.walk())}"
+        console.out.print(f"{step.name:<16}{step.effect}{done}")
 
 
 def viz(

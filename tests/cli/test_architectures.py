@@ -66,10 +66,33 @@ def test_passes_are_listed_with_their_effects_and_can_be_skipped(archlang: Comma
     result = archlang("show", "model.arch", "--passes", "--without", "dead")
     lines = result.out.splitlines()
     names = [line.split()[0] for line in lines]
-    assert names == [step.name for step in PASSES]
+    assert names == [step.name for step in PASSES]  # nothing of the model is fused
     assert "3 nodes to 3" in lines[0]
     assert lines[names.index("dead")].endswith("skipped")
-    assert lines[names.index("batch_chunks")].endswith("see `--lowered`")
+
+
+def test_passes_name_what_they_fuse_and_what_prevents_it(archlang: Command, folder: Path) -> None:
+    (folder / "own.arch").write_text(
+        """block own(x: seq[n, d]) -> seq[n, d] {
+    y = weigh(softmax_keys(scores[2](x, x)), x)
+    z = weigh(softmax_queries(scores[2](y, y)), y)
+    s = mean(constant[1, d]())
+    w = scan v in z carry s {
+        s <- s + v
+        emit s
+    }
+    return w
+}
+"""
+    )
+    lines = archlang("show", "own.arch", "--model", "own", "--set", "d=4", "--passes").out.splitlines()
+    assert lines[len(PASSES) :] == [
+        "the scan at own.arch:5:5 runs for all positions at once",
+        "the map `scores_2` is held as a whole: softmax_queries(scores[2](y, y)), own.arch:3:15, "
+        "does not take it by rows",
+        "the maps of `weigh(softmax_keys(scores[2](x, x)), x)` at own.arch:2:9 are computed by rows "
+        "or by torch's fused attention or by flex_attention",
+    ]
 
 
 def test_without_out_it_prints_a_tree_with_types() -> None:

@@ -30,14 +30,32 @@ def scan_forms(code: Code) -> Iterator[str]:
         yield from scan_forms(loop.body)
 
 
-def _bodies(code: Code) -> Iterator[str]:
+def map_forms(code: Code) -> Iterator[str]:
+    """Yields which maps are computed by rows, and what prevents that others are."""
+    yield from _whole_maps(code)
+    names = {rows.name for rows in code.rows}
+    for rows in code.rows:
+        if rows.origins:
+            last = rows.origins[max(rows.origins)]
+            others = {"_fused": "torch's fused attention", "_score": "flex_attention"}
+            forms = ["by rows", *(f"by {form}" for end, form in others.items() if rows.name + end in names)]
+            yield visible(f"the maps of `{_first_line(last)}` at {last.span} are computed {' or '.join(forms)}")
+    for loop in code.loops:
+        yield from map_forms(loop.body)
+
+
+def _whole_maps(code: Code) -> Iterator[str]:
     for name, reader in code.obstacles.items():
         by, reason = code.nodes.get(reader), "what it leads to reads it again"
         if reader in code.obstacles and reader != name:
             reason = f"so is `{reader}`"
         elif by is not None and by.span is not None and reader != name:
             reason = visible(f"{_first_line(by)}, {by.span}, does not take it by rows")
-        yield f"# the map `{name}` is held as a whole: {reason}"
+        yield f"the map `{name}` is held as a whole: {reason}"
+
+
+def _bodies(code: Code) -> Iterator[str]:
+    yield from (f"# {line}" for line in _whole_maps(code))
     for rows in code.rows:
         yield f"# rows of maps\n{_function(rows)}"
     for loop in code.loops:
