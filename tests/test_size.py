@@ -24,11 +24,11 @@ BUDGETS = {
     "export": (2_023, 2_400, 0),
     "editor play": (4_622, 4_400, 222),
     "reports": (3_905, 3_700, 205),
-    "cli": (3_893, 3_500, 393),
-    "": (23_839, 16_500, 7_339),
+    "cli": (3_895, 3_500, 395),
+    "": (23_857, 16_500, 7_357),
 }
-TOTAL = 75_362  # the aim is 61,000, and the room of the parts
-TESTS = 68_740  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_382  # the aim is 61,000, and the room of the parts
+TESTS = 68_763  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
