@@ -353,6 +353,8 @@ def names_at(pending: Pending) -> NameKind:
             return NameKind.DIMENSIONS if is_type else NameKind.STATICS
         elif terminal == "IN" and any(_terminal(pending, index - back) in ("SCAN", "EXPERTS") for back in (2, 3)):
             return NameKind.VALUES  # of a loop: a variable, and what is before it, stand between
+        elif terminal == "IN" and enclosing(pending[:index], ("SCAN", "LBRACE")) == "SCAN":
+            return NameKind.VALUES  # of a further sequence
         elif terminal in _SINGLE:
             return _SINGLE[terminal]
         elif terminal == "BY":

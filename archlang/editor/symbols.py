@@ -371,7 +371,8 @@ class _OccurrenceReader:
         if isinstance(loop, tree.StackStatement) and loop.index and loop.index_span:
             self._define("static", loop.index, loop.index_span, inner)
         if isinstance(loop, tree.ScanStatement | tree.ExpertsStatement):
-            self._define("value", loop.variable, loop.variable_span, inner)
+            for scanned in (loop, *getattr(loop, "others", ())):
+                self._define("value", scanned.variable, scanned.variable_span, inner)
         if isinstance(loop, tree.ScanStatement) and loop.before and loop.before_span:
             self._define("value", loop.before, loop.before_span, inner)
 

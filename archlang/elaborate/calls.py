@@ -1,6 +1,6 @@
 """Calls: the block that is applied, its weights, and its arguments."""
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archlang.elaborate import mistakes
@@ -17,7 +17,7 @@ from archlang.graph import operations
 from archlang.graph.graph import Instance, Region
 from archlang.resolve import library
 from archlang.resolve import mistakes as name_mistakes
-from archlang.resolve.resolve import Declaration
+from archlang.resolve.resolve import Declaration, prelude
 from archlang.resolve.values import BlockValue, Bound, InstanceValue, Unknown, Value, describe, show
 from archlang.syntax import tree
 from archlang.syntax.printer import unparse
@@ -239,15 +239,34 @@ class Calls:
             return None
         shared = target if isinstance(target, InstanceValue) else None
         block = self.settled(target, statics, callee, frame)
-        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         arguments = [(value, place) for value, place in values if value is not None]
         if len(arguments) != len(values):
             if (mistake := first_missing_static(block, span)) is not None:
                 self._context.report(mistake)
             return None
+        path = shared.path if shared else frame.paths.unused(callee.parts[-1])
         if not isinstance(block.declaration.item, Extern):
             call = self.bind(block, arguments, span)
             return None if call is None else self._apply_composed(block.declaration, call, path, span, frame)
+        return self._apply_extern(block, arguments, callee.span, path, span, frame, shared)
+
+    def apply_library(self, act: str, statics: Mapping[str, Dim], values: Sequence[Flow], frame: Frame) -> Flow | None:
+        """Applies the block of the library that acts so to values, the first of which has the place of the call."""
+        declaration, span = prelude(library.block_that_acts(act)), values[0].span
+        block = BlockValue(declaration, {name: Bound(value, span) for name, value in statics.items()})
+        arguments, path = [(value, value.span) for value in values], frame.paths.unused(declaration.name)
+        return self._apply_extern(block, arguments, span, path, span, frame)
+
+    def _apply_extern(
+        self,
+        block: BlockValue,
+        arguments: Sequence[tuple[Flow, Span]],
+        callee: Span,
+        path: str,
+        span: Span,
+        frame: Frame,
+        shared: InstanceValue | None = None,
+    ) -> Flow | None:
         bound = self._call_of_extern(block, arguments, callee, path, span)
         if bound is None:
             return None
@@ -258,7 +277,7 @@ class Calls:
         return frame.builder.add_node(operations.Call(path), inputs, [kind], span)[0]
 
     def _call_of_extern(
-        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Name, path: str, span: Span
+        self, block: BlockValue, arguments: Sequence[tuple[Flow, Span]], callee: Span, path: str, span: Span
     ) -> tuple[Type, Instance] | None:
         """Returns the type of the result of an extern block, and its instance, whose path and place may be those of an
         equal call; None after a mistake."""
@@ -266,7 +285,7 @@ class Calls:
         def bind() -> tuple[Type, Instance] | None:
             call = self.bind(block, arguments, span)
             if call is not None and gives_probabilities(block.declaration.item):
-                self._report(mistakes.halting_block_applied(callee.span, block.declaration.name))
+                self._report(mistakes.halting_block_applied(callee, block.declaration.name))
                 return None
             return None if call is None else call.result(path, span)
 

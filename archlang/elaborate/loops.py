@@ -1,6 +1,7 @@
 """The four loops: their states, their bodies as regions, and the values of their states afterwards."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from archlang.elaborate import mistakes
 from archlang.elaborate.calls import Calls, gives_probabilities
@@ -207,10 +208,10 @@ class Loops:
 
     def scan(self, statement: tree.ScanStatement, frame: Frame) -> None:
         """Elaborates `scan`."""
-        parts = self._expressions.value(statement.over, frame)
-        if parts is not None and parts.type.name not in ("chunks", "seq"):
-            self._report(mistakes.not_scanned(statement.over.span, parts.type))
-            parts = None
+        sources = self._scanned(statement, frame)
+        parts = (
+            self._calls.apply_library("joins", {}, sources, frame) if len(sources) > 1 else next(iter(sources), None)
+        )
         inner = self._loop_frame(frame, "scan", statement.span, frame.paths)
         part: Type | None = None
         if parts is not None:
@@ -222,7 +223,8 @@ class Loops:
             if carried.setdefault(name.text, name.span) is not name.span:
                 self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
         updates = updated_names(statement.body)
-        bound = {statement.variable} if statement.before is None else {statement.variable, statement.before}
+        variables = [(each.variable, each.variable_span) for each in (statement, *statement.others)]
+        bound = {name for name, _ in variables} | ({statement.before} if statement.before else set())
         for variable in bound:
             updates.pop(variable, None)
         for state, span in tuple(updates.items()):
@@ -230,8 +232,11 @@ class Loops:
                 missing = [name for name in carried if name not in updates]
                 self._report(name_mistakes.not_carried(span, state, _head(statement), missing))
                 updates |= dict.fromkeys(meant_names(state, missing), span)
-        self._add_input(inner, statement.variable, statement.variable_span, part)
-        before = self._before(statement, part, inner)
+        if statement.others:
+            self._add_parts(inner, variables, sources, part)
+        else:
+            self._add_input(inner, statement.variable, statement.variable_span, part)
+        before = self._before(statement, None if statement.others else part, inner)
         # A state that the body binds, as in `m = m + c`, is reported there.
         updates |= {name: span for name, span in carried.items() if name in _bound_names(statement.body)}
         initial = self._carry(carried, statement.growing, updates, frame, inner)
@@ -252,6 +257,41 @@ class Loops:
             flows = self._add(operation, [parts, *initial], types, statement, inner, values)
         is_kept = flows is None or self._keep_types(carried, flows, frame)
         self._leave(statement, frame, carried, flows, is_kept)
+
+    def _scanned(self, statement: tree.ScanStatement, frame: Frame) -> list[Flow]:
+        """Returns what a scan takes; nothing after a mistake."""
+        sources: list[Flow] = []
+        for scanned in (statement, *statement.others):
+            value = self._expressions.value(scanned.over, frame)
+            if value is None:
+                continue
+            if value.type.name != "seq" and (value.type.name != "chunks" or statement.others):
+                self._report(mistakes.not_scanned(scanned.over.span, value.type, bool(statement.others)))
+            elif sources and sources[0].type.lengths != value.type.lengths:
+                first = statement.over.span
+                self._report(mistakes.scanned_apart(scanned.over.span, value.type, sources[0].type, first))
+            else:
+                sources.append(replace(value, span=scanned.over.span))
+        if statement.others and statement.before is not None:
+            self._report(mistakes.others_after(statement.others[0].span, statement.before))
+        return sources if len(sources) == 1 + len(statement.others) else []
+
+    def _add_parts(
+        self, inner: Frame, variables: Sequence[tuple[str, Span]], sources: Sequence[Flow], part: Type | None
+    ) -> None:
+        """Binds the names of the positions of several sequences, whose features are side by side in the input."""
+        joined = None if part is None else inner.builder.add_input(part, "_".join(dict(variables)), variables[0][1])
+        start = Dim.of(0)
+        for index, (name, span) in enumerate(variables):
+            if not self._context.declare(inner, name, span):
+                continue
+            inner.names[name] = None
+            if joined is not None:
+                width = sources[index].type.dims[-1]
+                statics = {"start": start, "width": width}
+                inner.names[name] = self._calls.apply_library("slices", statics, [replace(joined, span=span)], inner)
+                start += width
+            self._context.observe(span, inner.names[name])
 
     def _keep_types(self, carried: Mapping[str, Span], flows: Sequence[Flow], frame: Frame) -> bool:
         """Returns whether the states of the loop around a scan still have their types after it, which a state that has

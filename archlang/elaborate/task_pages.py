@@ -166,7 +166,7 @@ class Page:
                 total = self._of_kind(NUMBER, count)
                 if total is not None:
                     self.repeat(total, lambda: self._inner(statement.body), statement)
-            case tree.ScanStatement(before=None, growing=(), truncated=None):
+            case tree.ScanStatement(before=None, others=(), growing=(), truncated=None):
                 self._scan(statement)
             case _:
                 self.report(mistakes.not_in_page(statement.span, statement.span.text.split(None, 1)[0]))

@@ -65,6 +65,16 @@ def block(name: str) -> Definition | Extern | None:
     return _get(BLOCKS, name)
 
 
+@cache
+def block_that_acts(word: str) -> Definition | Extern:
+    """Returns the block of the prelude whose clause `acts` begins with a word."""
+    clause = f"\n    acts {word}"
+    (name,) = (name for name, (file, *part) in _index(BLOCKS).items() if clause in _source(file).text[slice(*part)])
+    found = _get(BLOCKS, name)
+    assert found is not None
+    return found
+
+
 def block_called(name: str) -> str | None:
     """Returns the block of the prelude that other libraries or papers call by a name, as `layer_norm` is `norm`; an
     empty string for one that the prelude does not have, such as `cos`; None for a name that they do not use either."""

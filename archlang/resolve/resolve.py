@@ -370,9 +370,6 @@ def _words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text))
 
 
-_BINDERS = (tree.StaticParameter, tree.InputParameter, tree.Let, tree.Assign, tree.Update)
-
-
 def _mentions(definition: tree.Definition, resolved: ResolvedFile) -> Iterator[tree.Name]:
     """Yields the names in the body and the defaults of a definition that can be blocks. Types name only sizes."""
     statics = definition.signature.statics
@@ -411,7 +408,7 @@ def _block_cycles(resolved: ResolvedFile) -> Iterator[Diagnostic]:
         words = _WORD.findall(declaration.item.span.text)
         if [word for word in words if word in resolved.own] == [user]:
             continue  # it names itself only, in its header
-        bound = {node.name for node in tree.walk(declaration.item) if isinstance(node, _BINDERS)}
+        bound = tree.bound_names(declaration.item)
         for name in _mentions(declaration.item, resolved):
             used = name.text
             is_block = (

@@ -54,17 +54,13 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
 def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[Diagnostic]:
     """Yields the mistakes of values and blocks in a body that nothing binds, also in branches that are never taken: a
     name counts as bound wherever the definition binds it."""
-    bound = {"vocab", "words", "classes"}
+    bound = {"vocab", "words", "classes"} | tree.bound_names(definition)
     bound |= {node.parts[0] for node in walk(definition.signature) if isinstance(node, tree.Name)}
-    for node in walk(definition):
-        if not isinstance(node, tree.StaticArgument):
-            fields = ("name", "target", "variable", "before", "mixture", "index")
-            bound |= {str(getattr(node, field, "")) for field in fields}
     for node in walk(definition.body):
         if isinstance(node, tree.Assign | tree.Update | tree.Let | tree.Return | tree.Emit | tree.LossStatement):
             used = _flowing(node.value, isinstance(node, tree.Let))
         else:
-            used = _flowing(node.over) if isinstance(node, tree.ScanStatement | tree.ExpertsStatement) else iter(())
+            used = _flowing(node.over) if isinstance(node, _WITH_SEQUENCES) else iter(())
         for name, is_block in used:
             is_known_block = name.text == GRADIENT or file.find(name.text) is not None
             if name.parts[0] in bound or (is_block and is_known_block):
@@ -73,6 +69,9 @@ def unbound_names(definition: tree.Definition, file: ResolvedFile) -> Iterator[D
                 yield mistakes.unknown_block(name.span, name.text, file.names())
             else:
                 yield mistakes.unknown_value(name.span, name.text, bound, is_known_block)
+
+
+_WITH_SEQUENCES = tree.ScanStatement | tree.Scanned | tree.ExpertsStatement
 
 
 def _flowing(node: tree.Syntax, is_block: bool = False) -> Iterator[tuple[tree.Name, bool]]:

@@ -68,7 +68,8 @@ _NODES: dict[str, tuple[type[tree.Syntax], str]] = {
     "repeat": (tree.RepeatStatement, "target _ _ count _ _ drawn _ truncated settled body"),
     "stack": (tree.StackStatement, "target _ _ count _ index body"),
     "halting": (tree.HaltingStatement, "target _ _ count _ state _ mixture _ by _ truncated body"),
-    "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over carry _ truncated body"),
+    "scan": (tree.ScanStatement, "target _ _ variable _ before _ reach _ _ over others carry _ truncated body"),
+    "scanned": (tree.Scanned, "variable _ over"),
     "experts": (tree.ExpertsStatement, "target _ _ variable _ over _ by body"),
     "choice": (tree.Choice, "word value"),
     "at_test": (tree.AtTest, "_ settings"),
@@ -88,7 +89,7 @@ _Level = (
     | tree.ConditionalType | tree.Body | tree.If | tree.Loop
 )  # fmt: skip
 _SETTINGS = (tree.Setting, tree.Variation, tree.Sought)
-_GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of")
+_GROUPS = ("static_parameters", "inputs", "dimensions", "statics", "arguments", "best_of", "others")
 _CLAUSES = (
     *("where", "reads", "gives", "includes", "pure", "causal", "sizes", "costs", "maps", "records", "acts"),
     "demands",

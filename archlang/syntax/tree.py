@@ -337,11 +337,19 @@ class HaltingStatement(Syntax):
     body: Body
 
 
+class Scanned(Syntax):
+    """`k in keys`, which a scan takes besides its first sequence."""
+
+    variable: str
+    variable_span: Span = field(compare=False, repr=False)
+    over: Expression
+
+
 class ScanStatement(Syntax):
-    """`y = scan c after b[3] in chunks[10](h) carry m, k and v growing truncated 4 { … emit c }`. `target` is the `y`,
-    or None; `truncated` is the number of parts after which the gradient of the carried states is cut, or None. `before`
-    names the positions before the part; `reach` is how many they are at most, or None for all. `growing` has
-    the names of the carried states that grow, those together that have one length."""
+    """`y = scan c after b[3] in chunks[10](h), k in keys carry m, k and v growing truncated 4 { … emit c }`. `target`
+    is the `y`, or None; `truncated` is the number of parts after which the gradient of the carried states is cut, or
+    None. `before` names the positions before the part; `reach` is how many they are at most, or None for all. `growing`
+    has the names of the carried states that grow, those together that have one length."""
 
     target: str | None = None
     target_span: Span | None = field(default=None, compare=False, repr=False)
@@ -351,6 +359,7 @@ class ScanStatement(Syntax):
     before_span: Span | None = field(default=None, compare=False, repr=False)
     reach: Expression | None = None
     over: Expression
+    others: tuple[Scanned, ...] = ()
     carry: tuple[Name, ...] = ()
     growing: tuple[tuple[str, ...], ...] = ()
     truncated: Expression | None = None
@@ -640,6 +649,14 @@ def walk(node: Syntax) -> Iterator[Syntax]:
         current = stack.pop()
         yield current
         stack.extend(reversed(children(current)))
+
+
+def bound_names(definition: Definition) -> set[str]:
+    """Returns the names that a definition binds: its parameters, and those of its statements and loops."""
+    nodes = (node for part in (definition.signature, definition.body) for node in walk(part))
+    binders = [node for node in nodes if not isinstance(node, StaticArgument)]
+    fields = ("name", "target", "variable", "before", "mixture", "index")
+    return {str(name) for node in binders for field in fields if (name := getattr(node, field, None))}
 
 
 def children(node: Syntax) -> list[Syntax]:

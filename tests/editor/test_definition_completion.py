@@ -109,6 +109,8 @@ PLACES: tuple[tuple[str, str, Sequence[str], Sequence[str]], ...] = (
     (BODY, "repeat 2 {\n        a <- ¦\n    }", VALUES, ("inner", "mode")),
     (BODY, "y = scan c after b2[¦", ("k",), ("a", "norm")),
     (BODY, "y = scan c in ¦", ("a", "h", "chunks"), ("c", "mode", "y")),
+    (BODY, "y = scan c in a, e in ¦", ("a", "h"), ("c", "e", "mode", "y", "chunks[")),
+    (BODY, "y = scan c in a, e in h carry memory {\n        memory <- ¦", ("a", "c", "e", "memory"), ("y",)),
     (BODY, "y = scan c in a carry ¦", ("memory", "h"), ("f", "k", "norm", "c")),
     (BODY, "y = scan c in a carry memory ¦", ("growing", "truncated"), ("a", "memory")),
     (BODY, "y = scan c in a carry memory, ¦", ("h",), ("memory", "f", "k", "norm")),

@@ -168,3 +168,25 @@ def test_a_condition_that_does_not_hold_is_reported_in_place_of_what_the_body_sa
     mistakes = check_text(f"{block}block b(h: seq[n, 16]) -> seq[n, 4] {{ return norm(mix[3](h)) }}\n")
     assert (len(mistakes) == 1) == bool(condition)
     assert "`mix` requires `d % heads == 0`" in mistakes[0].message or not condition
+
+
+@pytest.mark.parametrize(
+    ("scanned", "message"),
+    [
+        ("a in h, b in mean(h)", "`scan` expects sequences, but this is `vec[d]`"),
+        ("a in h, b in chunks[2](h)", "`scan` expects sequences, but this is `chunks[n, d, 2]`"),
+        ("a in chunks[2](h), b in h", "`scan` expects sequences, but this is `chunks[n, d, 2]`"),
+        ("a in h, b in append(h, h)", "a scan takes sequences of one length, but this is `seq[2*n, d]`"),
+        ("a in h, a in h", "`a` is bound twice"),
+        ("a after b in h, c in h", "a scan that takes several sequences has no positions before the part"),
+    ],
+)
+def test_what_a_scan_cannot_take_together_is_one_mistake(scanned: str, message: str) -> None:
+    (mistake,) = check_text(BLOCK.format(f"y = scan {scanned} {{ emit a }}\n    return y"))
+    assert mistake.message == message
+
+
+def test_the_names_of_sequences_that_a_scan_takes_together_are_known_and_used() -> None:
+    text = BLOCK.format("k = norm(h)\n    y = scan a in h, b in k { emit a * b * c }\n    return y")
+    (mistake,) = check_text(text)
+    assert mistake.message == "unknown value `c`"

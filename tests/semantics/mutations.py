@@ -13,7 +13,7 @@ _REMOVABLE = (
 _HEADS = (
     "repeat 2", "repeat 0", "stack 2", "stack 0", "repeat 3 halting {state} by token_halt[0.8]",
     "repeat 3 halting {state} by act", "repeat 2 halting {state} as w by global_halt[0.9, causal = true]",
-    "scan w in chunks[2](h) carry {state}", "scan w after u[2] in h",
+    "scan w in chunks[2](h) carry {state}", "scan w after u[2] in h", "scan w in h, u in h carry {state}",
     "scan w in chunks[2](h) carry {state} growing", "if flag", "if n > 2",
 )  # fmt: skip
 

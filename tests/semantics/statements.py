@@ -356,6 +356,11 @@ class Writer(Expressions):
             before = self.names.fresh("b")
             after = f" after {before}" + (f"[{self.count()}]" if chance.happens(0.6) else "")
             values[before] = Value(before, Kind("seq", f"{before}.length", over.width), free=True)
+        others = ""
+        if not is_cut and not after and chance.happens(0.4):
+            other, kind = self.names.fresh("c"), replace(over, width=chance.choice(("d", "2 * d", "1")))
+            others = f", {other} in {_bare(self.data(kind, 1).text)}"
+            values[other] = Value(other, Kind("vec", width=kind.width))
         memory = self.empty_memory() if chance.happens(0.35) else ""
         if memory:
             values[memory] = Value(memory, Kind("seq", f"{memory}.length", "d"), free=True)
@@ -384,7 +389,7 @@ class Writer(Expressions):
         carry = f" carry {', '.join(states)}" if states else ""
         carry += f" truncated {chance.choice('123')}" if states and chance.happens(0.2) else ""
         target = self.names.fresh("y") if emission is not None else ""
-        self.close(f"{f'{target} = ' if target else ''}scan {variable}{after} in {scanned}{carry}", inner)
+        self.close(f"{f'{target} = ' if target else ''}scan {variable}{after} in {scanned}{others}{carry}", inner)
         for name in carried:
             self.values[name] = replace(self.values[name], free=False)
         if emission is not None:

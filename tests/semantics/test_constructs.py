@@ -90,6 +90,8 @@ BODIES = {
     "z = scan c in chunks[9](h) carry m { m <- m + mean(c) emit c } return linear[vocab](z + m)",
     "a recurrent network": "let f = linear[d] s = mean(learned[1, d, init = normal]()) "
     "y = scan v in h carry s { s <- tanh(linear[d](v) + f(s)) emit s * 2.0 } return linear[vocab](y + s)",
+    "a scan of several sequences": "s = mean(learned[1, d, init = normal]()) y = scan v in linear[d](h), g in "
+    "sigmoid(linear[1](h)), w in h carry s { s <- tanh(g * s + v) emit s * w } return linear[vocab](y + s)",
     "a truncated scan": "let f = linear[d] s = mean(learned[1, d, init = normal]()) "
     "y = scan v in h carry s truncated 2 { s <- tanh(linear[d](v) + f(s)) emit v } return linear[vocab](y + s)",
     **{
