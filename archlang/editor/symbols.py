@@ -370,9 +370,10 @@ class _OccurrenceReader:
                 self._define("value", loop.mixture, loop.mixture_span, inner)
         if isinstance(loop, tree.StackStatement) and loop.index and loop.index_span:
             self._define("static", loop.index, loop.index_span, inner)
-        if isinstance(loop, tree.ScanStatement | tree.ExpertsStatement):
-            for scanned in (loop, *getattr(loop, "others", ())):
-                self._define("value", scanned.variable, scanned.variable_span, inner)
+        if isinstance(loop, tree.ExpertsStatement):
+            self._define("value", loop.variable, loop.variable_span, inner)
+        for scanned in loop.scanned if isinstance(loop, tree.ScanStatement) else ():
+            self._define("value", scanned.variable, scanned.variable_span, inner)
         if isinstance(loop, tree.ScanStatement) and loop.before and loop.before_span:
             self._define("value", loop.before, loop.before_span, inner)
 

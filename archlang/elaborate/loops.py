@@ -223,7 +223,7 @@ class Loops:
             if carried.setdefault(name.text, name.span) is not name.span:
                 self._report(name_mistakes.carried_twice(name.span, name.text, carried[name.text]))
         updates = updated_names(statement.body)
-        variables = [(each.variable, each.variable_span) for each in (statement, *statement.others)]
+        variables = [(each.variable, each.variable_span) for each in statement.scanned]
         bound = {name for name, _ in variables} | ({statement.before} if statement.before else set())
         for variable in bound:
             updates.pop(variable, None)
@@ -261,7 +261,7 @@ class Loops:
     def _scanned(self, statement: tree.ScanStatement, frame: Frame) -> list[Flow]:
         """Returns what a scan takes; nothing after a mistake."""
         sources: list[Flow] = []
-        for scanned in (statement, *statement.others):
+        for scanned in statement.scanned:
             value = self._expressions.value(scanned.over, frame)
             if value is None:
                 continue

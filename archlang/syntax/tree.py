@@ -365,6 +365,11 @@ class ScanStatement(Syntax):
     truncated: Expression | None = None
     body: Body
 
+    @property
+    def scanned(self) -> tuple[ScanStatement | Scanned, ...]:
+        """What it takes, with the names of its parts."""
+        return self, *self.others
+
 
 class ExpertsStatement(Syntax):
     """`y = experts v in h by w { … emit e }`; `target` is the `y`, and `variable` the `v`."""
