@@ -70,9 +70,9 @@ def block_that_acts(word: str) -> Definition | Extern:
     """Returns the block of the prelude whose clause `acts` begins with a word."""
     clause = f"\n    acts {word}"
     (name,) = (name for name, (file, *part) in _index(BLOCKS).items() if clause in _source(file).text[slice(*part)])
-    found = _get(BLOCKS, name)
-    assert found is not None
-    return found
+    item = _get(BLOCKS, name)
+    assert item is not None
+    return item
 
 
 def block_called(name: str) -> str | None:

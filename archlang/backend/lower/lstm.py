@@ -66,13 +66,13 @@ class LstmBody:
 
     def _gates(self, s: int, c: int) -> Sequence[fx.Node]:
         """Returns i, f, g, o, if `s` and `c` are the indices of the states s and c; nothing if it is no LSTM."""
-        for opened, squashed in _orders(self.results[s], operator.mul):
-            for kept, added in _orders(self.results[c], operator.add):
-                for forgotten, state in _orders(kept, operator.mul):
-                    for taken, candidate in _orders(added, operator.mul):
-                        i, f, o = (self._argument(gate, torch.sigmoid) for gate in (taken, forgotten, opened))
-                        g, of_result = (self._argument(value, torch.tanh) for value in (candidate, squashed))
-                        if i and f and g and o and state is self.states[c] and of_result is self.results[c]:
+        for reading, squashed in _orders(self.results[s], operator.mul):
+            for old, new in _orders(self.results[c], operator.add):
+                for forgetting, state in _orders(old, operator.mul):
+                    for writing, candidate in _orders(new, operator.mul):
+                        i, f, o = (self._argument(gate, torch.sigmoid) for gate in (writing, forgetting, reading))
+                        g, shown = (self._argument(value, torch.tanh) for value in (candidate, squashed))
+                        if i and f and g and o and state is self.states[c] and shown is self.results[c]:
                             return i, f, g, o
         return ()
 
