@@ -32,6 +32,7 @@ _GPU_TESTS = (
     "tests/train",
     "tests/backend/kernels",
     "tests/backend/lower/test_row_blocks.py",
+    "tests/backend/lower/test_lstm.py",
 )
 # The parts of the time after which no check, and no measurement of speed, begins.
 _CHECKS, _SPEED = 0.3, 0.7
@@ -118,6 +119,7 @@ _CASES = {
     "geometric attention": ["operators: geometric"],
     "attention that pages write, as CUDA graphs": [*_WRITTEN, "--graphs"],
     "attention that pages write": _WRITTEN,
+    "LSTM and GRU as pages": ["written: LSTM as a page", "written: GRU as a page"],
     "PANM": ["panm: "],
     "NDR": ["ndr: "],
 }

@@ -29,8 +29,9 @@ def lstm(
     if mask is not None:
         # A further feature, of padding, closes its input gate and opens its forget gate.
         x = torch.cat((x, (~mask)[..., None].to(x.dtype)), -1)
-        column = x.new_tensor([-_HELD, _HELD, 0.0, 0.0]).repeat_interleave(len(of_input) // 4)
-        of_input = torch.cat((of_input, column[:, None]), 1)
+        column = x.new_zeros(4, len(of_input) // 4, 1)
+        column[0], column[1] = -_HELD, _HELD  # numbers of the host in a tensor could not be captured in a CUDA graph
+        of_input = torch.cat((of_input, column.flatten(0, 1)), 1)
     y, h, c = _Lstm.apply(x, *states, of_input, *others)  # type: ignore[no-untyped-call]  # torch's own
     if mask is not None:
         count = mask.sum(1)

@@ -109,6 +109,17 @@ def test_an_lstm_in_32_bits_has_derivatives_of_both_kinds(tmp_path: Path, batche
         torch.testing.assert_close(ours, plain, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("lengths", [[23, 23, 23], [23, 12, 0]])
+@pytest.mark.parametrize("name", ["parts of one map", "no bias"])
+def test_an_lstm_on_a_gpu_equals_its_equations(tmp_path: Path, name: str, lengths: list[int]) -> None:
+    with torch.device("cuda"):
+        ours, plain = (module.float().cuda() for module in modules(tmp_path, KNOWN[name][1]))
+        for own, expected in zip(results(ours, 23, lengths), results(plain, 23, lengths), strict=True):
+            torch.testing.assert_close(own, expected, atol=1e-3, rtol=1e-3)
+
+
 def test_a_sample_may_be_differentiated_twice_in_turn(tmp_path: Path) -> None:
     module, _ = modules(tmp_path, KNOWN["no bias"][1])
     loss, weights = module(torch.randint(11, (2, 9))).square().sum(), [*module.parameters()]
