@@ -209,9 +209,9 @@ class Loops:
     def scan(self, statement: tree.ScanStatement, frame: Frame) -> None:
         """Elaborates `scan`."""
         sources = self._scanned(statement, frame)
-        parts = (
-            self._calls.apply_library("joins", {}, sources, frame) if len(sources) > 1 else next(iter(sources), None)
-        )
+        parts = next(iter(sources.values()), None)
+        if len(sources) > 1:
+            parts = self._calls.apply_library("joins", {}, [*sources.values()], frame)
         inner = self._loop_frame(frame, "scan", statement.span, frame.paths)
         part: Type | None = None
         if parts is not None:
@@ -232,10 +232,7 @@ class Loops:
                 missing = [name for name in carried if name not in updates]
                 self._report(name_mistakes.not_carried(span, state, _head(statement), missing))
                 updates |= dict.fromkeys(meant_names(state, missing), span)
-        if statement.others:
-            self._add_parts(inner, variables, sources, part)
-        else:
-            self._add_input(inner, statement.variable, statement.variable_span, part)
+        self._add_parts(inner, variables, sources, part)
         before = self._before(statement, None if statement.others else part, inner)
         # A state that the body binds, as in `m = m + c`, is reported there.
         updates |= {name: span for name, span in carried.items() if name in _bound_names(statement.body)}
@@ -258,15 +255,16 @@ class Loops:
         is_kept = flows is None or self._keep_types(carried, flows, frame)
         self._leave(statement, frame, carried, flows, is_kept)
 
-    def _scanned(self, statement: tree.ScanStatement, frame: Frame) -> list[Flow]:
-        """Returns what a scan takes; nothing after a mistake."""
+    def _scanned(self, statement: tree.ScanStatement, frame: Frame) -> dict[str, Flow]:
+        """Returns what a scan takes and its body names, by the names of the parts; nothing after a mistake."""
         sources: list[Flow] = []
         for scanned in statement.scanned:
             value = self._expressions.value(scanned.over, frame)
             if value is None:
                 continue
             if value.type.name != "seq" and (value.type.name != "chunks" or statement.others):
-                self._report(mistakes.not_scanned(scanned.over.span, value.type, bool(statement.others)))
+                mistake = mistakes.not_scanned_together if statement.others else mistakes.not_scanned
+                self._report(mistake(scanned.over.span, value.type))
             elif sources and sources[0].type.lengths != value.type.lengths:
                 first = statement.over.span
                 self._report(mistakes.scanned_apart(scanned.over.span, value.type, sources[0].type, first))
@@ -274,24 +272,30 @@ class Loops:
                 sources.append(replace(value, span=scanned.over.span))
         if statement.others and statement.before is not None:
             self._report(mistakes.others_after(statement.others[0].span, statement.before))
-        return sources if len(sources) == 1 + len(statement.others) else []
+        if len(sources) < len(statement.scanned):
+            return {}
+        by_name = dict(zip((scanned.variable for scanned in statement.scanned), sources, strict=True))
+        named = {node.parts[0] for node in tree.walk(statement.body) if isinstance(node, tree.Name)}
+        named |= updated_names(statement.body).keys()
+        # The first gives the length, if nothing is named.
+        return {name: value for name, value in by_name.items() if name in named} or {statement.variable: sources[0]}
 
     def _add_parts(
-        self, inner: Frame, variables: Sequence[tuple[str, Span]], sources: Sequence[Flow], part: Type | None
+        self, inner: Frame, variables: Sequence[tuple[str, Span]], sources: Mapping[str, Flow], part: Type | None
     ) -> None:
-        """Binds the names of the positions of several sequences, whose features are side by side in the input."""
-        joined = None if part is None else inner.builder.add_input(part, "_".join(dict(variables)), variables[0][1])
+        """Binds the names of the parts. Those of several sequences are features of the body's input, side by side."""
+        whole = None if part is None else inner.builder.add_input(part, "_".join(sources), variables[0][1])
         start = Dim.of(0)
-        for index, (name, span) in enumerate(variables):
+        for name, span in variables:
             if not self._context.declare(inner, name, span):
                 continue
-            inner.names[name] = None
-            if joined is not None:
-                width = sources[index].type.dims[-1]
-                statics = {"start": start, "width": width}
-                inner.names[name] = self._calls.apply_library("slices", statics, [replace(joined, span=span)], inner)
-                start += width
-            self._context.observe(span, inner.names[name])
+            value = None if name not in sources or whole is None else replace(whole, span=span)
+            if value is not None and len(sources) > 1:
+                statics = {"start": start, "width": sources[name].type.dims[-1]}
+                value = self._calls.apply_library("slices", statics, [value], inner)
+                start += statics["width"]
+            inner.names[name] = value
+            self._context.observe(span, value)
 
     def _keep_types(self, carried: Mapping[str, Span], flows: Sequence[Flow], frame: Frame) -> bool:
         """Returns whether the states of the loop around a scan still have their types after it, which a state that has

@@ -128,9 +128,9 @@ class Page:
     def repeat(self, count: Any, step: Callable[[], object], node: tree.Syntax) -> None:
         step()
 
-    def scan(self, word: Any, step: Callable[[Any], Any], node: tree.Syntax) -> Any:
-        """Takes a step for each symbol of a word; returns the word of what the steps emit."""
-        step(NUMBER)
+    def scan(self, words: Sequence[Any], step: Callable[..., Any], node: tree.Syntax) -> Any:
+        """Takes a step for each place of words of one length; returns the word of what the steps emit."""
+        step(*(NUMBER for _ in words))
         return WORD
 
     def _joined(self, *values: Any) -> Any:
@@ -166,7 +166,7 @@ class Page:
                 total = self._of_kind(NUMBER, count)
                 if total is not None:
                     self.repeat(total, lambda: self._inner(statement.body), statement)
-            case tree.ScanStatement(before=None, others=(), growing=(), truncated=None):
+            case tree.ScanStatement(before=None, growing=(), truncated=None):
                 self._scan(statement)
             case _:
                 self.report(mistakes.not_in_page(statement.span, statement.span.text.split(None, 1)[0]))
@@ -217,7 +217,7 @@ class Page:
         self.values = {name: value for name, value in self.values.items() if name in places}
 
     def _scan(self, statement: tree.ScanStatement) -> None:
-        word = self._of_kind(WORD, statement.over)
+        words = [self._of_kind(WORD, each.over) for each in statement.scanned]
         emits = [each for each in statement.body.statements if isinstance(each, tree.Emit)]
         carried = {name.text for name in statement.carry}
         for update in (node for node in tree.walk(statement.body) if isinstance(node, tree.Update)):
@@ -230,12 +230,13 @@ class Page:
             self.report(name_mistakes.emit_missing(statement.span, statement.target, sorted(carried)))
         if len(emits) > 1:
             self.report(name_mistakes.emit_twice(emits[1].span, emits[0].span))
-        if word is None:
+        if any(word is None for word in words):
             return
 
-        def step(symbol: Any) -> Any:
+        def step(*symbols: Any) -> Any:
             with self._scope():
-                self._bind(statement.variable, statement.variable_span, symbol)
+                for scanned, symbol in zip(statement.scanned, symbols, strict=True):
+                    self._bind(scanned.variable, scanned.variable_span, symbol)
                 emitted = None
                 for each in statement.body.statements:
                     if isinstance(each, tree.Emit):
@@ -244,7 +245,7 @@ class Page:
                         self.report(name_mistakes.return_in_loop(each.span))
                 return emitted
 
-        emitted = self.scan(word, step, statement)
+        emitted = self.scan(words, step, statement)
         if statement.target is not None and statement.target_span is not None:
             self._bind(statement.target, statement.target_span, emitted)
 

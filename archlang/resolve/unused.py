@@ -17,7 +17,7 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
     not mention elsewhere."""
     mentioned, in_own_updates = Counter[str](), Counter[str]()
     updates: dict[str, tree.Update] = {}
-    binders: list[tree.Assign | tree.Let | tree.Loop] = []
+    binders: list[tree.Assign | tree.Let | tree.Loop | tree.Scanned] = []
     for node in walk(definition):
         match node:
             case tree.Name(parts=parts):
@@ -32,7 +32,7 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
                 updates.setdefault(name, node)
                 own = sum(isinstance(each, tree.Name) and each.parts[0] == name for each in walk(value))
                 in_own_updates[name] += own
-            case _ if isinstance(node, tree.Assign | tree.Let | tree.Loop):
+            case _ if isinstance(node, tree.Assign | tree.Let | tree.Loop | tree.Scanned):
                 binders.append(node)
     for name, update in updates.items():
         if mentioned[name] == in_own_updates[name] and not name.startswith("_"):
@@ -45,6 +45,9 @@ def unused_names(definition: tree.Definition) -> Iterator[Diagnostic]:
         if isinstance(binder, tree.Assign | tree.Let):
             if binder.name not in mentioned and not binder.name.startswith("_"):
                 yield mistakes.unused_name(binder.name_span, binder.name, binder.span)
+        elif isinstance(binder, tree.Scanned):
+            if binder.variable not in mentioned and not binder.variable.startswith("_"):
+                yield mistakes.unused_name(binder.variable_span, binder.variable, None)
         elif binder.target is None and not isinstance(binder, tree.ExpertsStatement) and _emits(binder.body):
             yield mistakes.unused_result(binder.span)
         elif binder.target is not None and binder.target not in mentioned:

@@ -209,6 +209,8 @@ FORMS: tuple[Form, ...] = (
          label="in place of a value", compute=lambda match: {"bound": match["name"] or "y"}),
     Form(_block("z = scan c in h carry a truncated 2, b { emit c }"), r"(?P<clause>truncated\s+[\w.]+)\s*¦,",
          "write `{clause}` after the last name of `carry`"),
+    Form(_block("z = scan c in h, carry a { emit c }"), r"(?P<comma>,)[ \t]*(?P<word>carry)[ \t]+¦\w",
+         "delete the comma before `{word}`", {"comma": ""}, at="comma", expected="`in`", is_safe=True),
     Form(_block("return repeat 3 { h <- norm(h) }"), r"¦(?P<word>repeat|stack)\b",
          "write the loop before this line, as in `y = {word} n {{ … emit h }}`, and use its result here",
          expected="a value"),

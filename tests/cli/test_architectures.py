@@ -87,7 +87,7 @@ def test_passes_name_what_they_fuse_and_what_prevents_it(archlang: Command, fold
     )
     lines = archlang("show", "own.arch", "--model", "own", "--set", "d=4", "--passes").out.splitlines()
     assert lines[len(PASSES) :] == [
-        "the scan at own.arch:5:5 runs for all positions at once",
+        "the scan at own.arch:5:5 runs for all positions at once, where no factor of a state is above 1",
         "the map `scores_2` is held as a whole: softmax_queries(scores[2](y, y)), own.arch:3:15, "
         "does not take it by rows",
         "the maps of `weigh(softmax_keys(scores[2](x, x)), x)` at own.arch:2:9 are computed by rows "
@@ -213,7 +213,8 @@ def test_a_summary_says_how_each_recurrence_moves_and_each_scan_runs(archlang: C
     )
     sentences = ["s moves by a diagonal in [0, 1], which depends on the input", "t moves by what is not linear"]
     sentences += ["u moves by what is not linear", "c moves by what is not linear"]
-    forms = ["runs for all positions at once", "runs step by step: `tanh(v + t)` has no parallel form in `t`"]
+    forms = ["runs for all positions at once, where no factor of a state is above 1"]
+    forms.append("runs step by step, with a backward pass of its own: `tanh(v + t)` has no parallel form in `t`")
     forms.append("runs as one operation of torch, an LSTM")
     scans = [f"the scan at own.arch:{line}:5 {form}" for line, form in zip((6, 10, 14), forms, strict=True)]
     command = ["summary", "own.arch", "--model", "own", "--set", "d=4"]

@@ -173,17 +173,24 @@ def test_a_condition_that_does_not_hold_is_reported_in_place_of_what_the_body_sa
 @pytest.mark.parametrize(
     ("scanned", "message"),
     [
-        ("a in h, b in mean(h)", "`scan` expects sequences, but this is `vec[d]`"),
-        ("a in h, b in chunks[2](h)", "`scan` expects sequences, but this is `chunks[n, d, 2]`"),
-        ("a in chunks[2](h), b in h", "`scan` expects sequences, but this is `chunks[n, d, 2]`"),
-        ("a in h, b in append(h, h)", "a scan takes sequences of one length, but this is `seq[2*n, d]`"),
+        ("a in h, b in mean(h)", "a scan of several values expects sequences, but this is `vec[d]`"),
+        ("a in h, b in chunks[2](h)", "a scan of several values expects sequences, but this is `chunks[n, d, 2]`"),
+        ("a in chunks[2](h), b in h", "a scan of several values expects sequences, but this is `chunks[n, d, 2]`"),
+        ("a in h, b in append(h, h)", "a scan of several sequences expects one length, but this is `seq[2*n, d]`"),
         ("a in h, a in h", "`a` is bound twice"),
-        ("a after b in h, c in h", "a scan that takes several sequences has no positions before the part"),
+        ("a after b in h, c in h", "a scan of several sequences has no positions before the part"),
     ],
 )
 def test_what_a_scan_cannot_take_together_is_one_mistake(scanned: str, message: str) -> None:
-    (mistake,) = check_text(BLOCK.format(f"y = scan {scanned} {{ emit a }}\n    return y"))
+    used = " + ".join(sorted({name for name in ("a", "b", "c") if f"{name} in" in scanned}))
+    (mistake,) = check_text(BLOCK.format(f"y = scan {scanned} {{ emit {used or 'a'} }}\n    return y"))
     assert mistake.message == message
+
+
+def test_a_sequence_that_a_scan_does_not_read_is_not_computed_and_warned_of() -> None:
+    scan = "h = embed[d](x)\n    y = scan a in h, b in attention[1](h) { emit a }\n    return"
+    (warning,) = check_text(MODEL.format("linear[vocab](y)").replace("return", scan))
+    assert (warning.code, warning.span.text) == ("W0201", "b")
 
 
 def test_the_names_of_sequences_that_a_scan_takes_together_are_known_and_used() -> None:

@@ -10,9 +10,6 @@ from torch.nn.functional import linear
 
 from archlang.backend.runtime.stacking import is_plain, plain_gradients
 
-# In every precision σ(_HELD) is 1, and σ(-_HELD) is 0.
-_HELD = 2.0**15
-
 States = tuple[Float[Tensor, "b k"], Float[Tensor, "b k"]]
 
 
@@ -27,10 +24,11 @@ def lstm(
     Real positions come first. A padded one changes neither state, and its result means nothing."""
     of_input, *others = weights
     if mask is not None:
-        # A further feature, of padding, closes its input gate and opens its forget gate.
-        x = torch.cat((x, (~mask)[..., None].to(x.dtype)), -1)
+        # A further feature, of padding, closes its input gate and opens its forget gate: σ is 0 and 1 there.
+        padding, most = ~mask[..., None], torch.finfo(x.dtype).max / 4
+        x = torch.cat((x.masked_fill(padding, 0), padding.to(x.dtype)), -1)
         column = x.new_zeros(4, len(of_input) // 4, 1)
-        column[0], column[1] = -_HELD, _HELD  # numbers of the host in a tensor could not be captured in a CUDA graph
+        column[0], column[1] = -most, most  # numbers of the host in a tensor could not be captured in a CUDA graph
         of_input = torch.cat((of_input, column.flatten(0, 1)), 1)
     y, h, c = _Lstm.apply(x, *states, of_input, *others)  # type: ignore[no-untyped-call]  # torch's own
     if mask is not None:
@@ -56,10 +54,14 @@ class _Lstm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:  # Any: torch's own
+        inputs = ctx.saved_tensors  # an error if they have changed, or a first backward pass has freed them
         if torch.is_grad_enabled() or not is_plain():
-            return (*plain_gradients(_plain, ctx.saved_tensors, ctx.needs_input_grad, gradients),)
+            return (*plain_gradients(_plain, inputs, ctx.needs_input_grad, gradients),)
         own, results = ctx.graph
-        return torch.autograd.grad(results, own, gradients, retain_graph=True)
+        again: bool = torch._C._autograd._get_current_graph_task_keep_graph()
+        if not again:
+            del ctx.graph  # this frees its memory, also while the result is held
+        return torch.autograd.grad(results, own, gradients, retain_graph=again)
 
 
 def _fused(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:

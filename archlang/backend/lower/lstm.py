@@ -2,8 +2,8 @@
 
     i, f, g, o = linear maps of v and s;    c <- σ(f) c + σ(i) tanh(g);    s <- σ(o) tanh(c);    emit s
 
-The four may be parts of one map or sums of several, in any order. `function` of an elementwise block's class is that of
-torch which it computes."""
+The four may be parts of one map or sums of several, in any order, of `v` or of parts of it. `function` of an
+elementwise block's class is that of torch which it computes."""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.nn.functional import pad
 
 from archlang.backend.lower.affine_forms import NotParallel
 from archlang.backend.lower.chunk_batching import is_per_sample
@@ -98,33 +99,54 @@ class LstmBody:
         """Yields these rows, for the features from `start` on of a value that is linear in the part and the state."""
         kind, instance = role(node, self.code, self.context)
         arguments: list[Any] = [*node.args]  # Any: of torch.fx
-        statics: Mapping[str, Any] = {} if instance is None else instance.statics  # Any: of the kind of value
-        cut = arguments[0] if node.target is operator.getitem else None
-        if isinstance(cut, fx.Node) and cut.target == "split_with_sizes":
-            source, widths, _ = list[Any](cut.args)
-            yield from self._terms(source, start + sum(widths[: arguments[1]]), width, state)
+        source, first = self._cut(node)
+        if source is not None:
+            yield from self._terms(source, start + first, width, state)
         elif node.target is operator.add and all(isinstance(source, fx.Node) for source in arguments):
             for source in arguments:
                 yield from self._terms(source, start, width, state)
-        elif kind == "part":
-            yield from self._terms(arguments[0], start + statics["start"], width, state)
         elif kind == "affine" and instance is not None and is_per_sample(node, None, self.code, self.context.instances):
             self.modules[str(node.target)] = self.context.classes[instance.path]
             parts = [*arguments[0].args] if role(arguments[0], self.code, self.context)[0] == "joined" else arguments
             weight = self.graph.create_node("get_attr", f"{node.target}.weight")
             rows, first = slice(start, start + width), 0
             for part in parts:
-                if part not in (self.part, state):
-                    raise NotParallel("it is no map of the part and the state")
                 end = first + self.width(part)
                 columns = self._call(operator.getitem, weight, (rows, slice(first, end)))
-                yield "part" if part is self.part else "state", columns
+                if part is state:
+                    yield "state", columns
+                else:
+                    before = self._place_in_part(part)
+                    behind = self.width(self.part) - before - self.width(part)
+                    yield "part", self._call(pad, columns, (before, behind)) if before or behind else columns
                 first = end
-            if statics.get("bias") is not False:
+            if instance.statics.get("bias") is not False:
                 bias = self.graph.create_node("get_attr", f"{node.target}.bias")
                 yield "bias", self._call(operator.getitem, bias, rows)
         else:
             raise NotParallel("it is no linear map")
+
+    def _place_in_part(self, node: fx.Node) -> int:
+        """Returns where the features of a value begin among those of the part."""
+        source, start = self._cut(node)
+        if source is None:
+            if node is not self.part:
+                raise NotParallel("it is no feature of the part")
+            return 0
+        return start + self._place_in_part(source)
+
+    def _cut(self, node: fx.Node) -> tuple[fx.Node | None, int]:
+        """Returns the value of which another is a part, and where that begins; None if it is no part."""
+        arguments: list[Any] = [*node.args]  # Any: of torch.fx
+        cut = arguments[0] if node.target is operator.getitem else None
+        if isinstance(cut, fx.Node) and cut.target == "split_with_sizes":
+            source, widths, _ = list[Any](cut.args)
+            return source, sum(widths[: arguments[1]])
+        kind, instance = role(node, self.code, self.context)
+        if kind == "part" and instance is not None:
+            start: Any = instance.statics["start"]  # Any: of the kind of value
+            return arguments[0], start
+        return None, 0
 
 
 def _orders(node: fx.Node, function: object) -> Iterator[Sequence[Any]]:  # Any: of torch.fx

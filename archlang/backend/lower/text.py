@@ -22,9 +22,14 @@ def scan_forms(code: Code) -> Iterator[str]:
     """Yields how each scan runs, and what prevents that it is computed for all positions at once."""
     for loop in code.loops:
         if isinstance(loop.node.operation, Scan):
-            form = "for all positions at once" if loop.parallel is not None else "step by step"
-            reason = visible(f": {loop.obstacle}") if loop.obstacle else ""
-            if loop.gradient is not None and loop.gradient.lstm is not None:
+            form, reason = "step by step", visible(f": {loop.obstacle}") if loop.obstacle else ""
+            if loop.parallel is not None:
+                form = "for all positions at once, where no factor of a state is above 1"
+            elif loop.gradient is None and loop.gradient_obstacle not in ("", loop.obstacle):
+                reason += visible(f"; its backward pass is torch's: {loop.gradient_obstacle}")
+            elif loop.gradient is not None and loop.gradient.lstm is None:
+                form += ", with a backward pass of its own"
+            elif loop.gradient is not None:
                 form, reason = "as one operation of torch, an LSTM", ""
             yield f"the scan at {visible(str(loop.node.span))} runs {form}{reason}"
         yield from scan_forms(loop.body)
@@ -62,7 +67,7 @@ def _bodies(code: Code) -> Iterator[str]:
         if loop.parallel is not None:
             title = f"# `self.{loop.name}` for all positions at once: {_describe(loop.node)}"
             yield f"{title}\n{_function(loop.parallel)}"
-        elif loop.obstacle:
+        elif loop.obstacle and (loop.gradient is None or loop.gradient.lstm is None):
             yield f"# `self.{loop.name}` runs step by step: {visible(loop.obstacle)}"
         if loop.gradient is not None:
             functions = "\n\n".join(map(_function, loop.gradient_codes))

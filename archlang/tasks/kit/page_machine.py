@@ -365,13 +365,14 @@ class PageMachine(Page):
             with self._only(count > taken):
                 step()
 
-    def scan(self, word: Any, step: Callable[[Any], Any], node: tree.Syntax) -> Ragged:
-        scanned = self.word(word)
-        scanned = Ragged(scanned.values.copy(), scanned.offsets)  # a step may put other symbols there
+    def scan(self, words: Sequence[Any], step: Callable[..., Any], node: tree.Syntax) -> Ragged:
+        scanned = self.word(words[0])
+        symbols = [np.array(self.along(word, scanned, node)) for word in words]  # a step may put others there
         emitted, last = np.zeros(len(scanned.values), dtype=np.int64), len(scanned.values) - 1
         for taken in self._each_step(scanned.lengths, node):
             with self._only(scanned.lengths > taken):
-                value = step(scanned.values[np.minimum(scanned.offsets[:-1] + taken, last)])
+                places = np.minimum(scanned.offsets[:-1] + taken, last)
+                value = step(*(each[places] for each in symbols))
                 chosen = np.flatnonzero(self._lane)
                 if value is not None:
                     emitted[scanned.offsets[chosen] + taken] = self.symbols(self.lanes(value))[chosen]

@@ -41,6 +41,11 @@ KNOWN = {
         "z = gates(concat(v, s)) i = slice_features[3, d](z) f = slice_features[5, d](z) "
         f"g = slice_features[0, d](z) o = slice_features[2 * d, d](z) {STEP} emit s",
     ),
+    "several sequences": ("s, c", f"z = linear[4 * d](concat(w, s, v)) + plain(v) {PARTS} {STEP} emit s"),
+    "a part of the sequence": (
+        "s, c",
+        f"z = linear[4 * d](concat(slice_features[2, 3](v), s)) + own(s) {PARTS} {STEP} emit s",
+    ),
     "no emission": ("s, c", f"z = gates(concat(v, s)) {PARTS} {STEP}"),
 }
 # Bodies that look like one.
@@ -67,7 +72,8 @@ OTHERS = {
 
 def modules(tmp_path: Path, body: str, states: str = "s, c") -> tuple[Architecture, Architecture]:
     result, y = ("y = ", "y") if "emit" in body else ("", "h + s + c")
-    text = f"{HEAD}    {result}scan v in h carry {states} {{ {body} }}\n    return linear[classes]({y} - s)\n}}\n"
+    scanned = "v in h, w in linear[3](h)" if "w," in body else "v in h"
+    text = f"{HEAD}    {result}scan {scanned} carry {states} {{ {body} }}\n    return linear[classes]({y} - s)\n}}\n"
     ours, plain = with_and_without(tmp_path, text, "scan_gradients", ("parallel_scans",))
     (loop,) = ours.program.code.loops
     assert loop.gradient is not None
@@ -84,6 +90,14 @@ def test_an_lstm_in_any_form_equals_its_equations(tmp_path: Path, name: str) -> 
     for lengths in ([23, 23, 23], [23, 12, 0]):
         for own, expected in zip(results(ours, 23, lengths), results(plain, 23, lengths), strict=True):
             torch.testing.assert_close(own, expected, atol=2e-5, rtol=1e-4)
+
+
+def test_padding_moves_no_memory_whatever_the_numbers(tmp_path: Path) -> None:
+    ours, _ = modules(tmp_path, KNOWN["no emission"][1])
+    ours.get_parameter("norm.weight").data.fill_(1e9)
+    tokens = torch.randint(11, (2, 20))
+    padded, alone = ours(tokens, lengths=[20, 9])[1, :9], ours(tokens[1:, :9])[0]
+    torch.testing.assert_close(padded, alone)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -126,6 +140,20 @@ def test_a_sample_may_be_differentiated_twice_in_turn(tmp_path: Path) -> None:
     first: tuple[Tensor, ...] = torch.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
     for one, other in zip(first, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
         assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_a_backward_pass_frees_what_an_lstm_keeps(tmp_path: Path) -> None:
+    module, _ = modules(tmp_path, KNOWN["no bias"][1])
+    loss = module(torch.randint(11, (2, 9))).square().sum()
+    pending = [loss.grad_fn]
+    while (node := pending.pop(0)).name() != "_LstmBackward":
+        pending += [before for before, _ in node.next_functions if before is not None]
+    loss.backward(retain_graph=True)
+    assert hasattr(node, "graph")
+    loss.backward()
+    assert not hasattr(node, "graph")
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
 
 
 def test_the_measured_costs_of_an_lstm_are_those_of_the_block(compiled: Compiled) -> None:

@@ -133,6 +133,9 @@ def test_a_scan_emits_a_symbol_for_each_symbol_and_repeat_counts_for_each_item()
     assert values("s = 0\n    v = scan a in x carry s {\n s <- s + a\n emit 2 * s\n}") == [
         [2 * sum(word[: end + 1]) for end in range(len(word))] for word in WORDS
     ]
+    assert values("v = scan a in x, b in reverse(x), c in x { emit a + 10 * b + 100 * c }") == [
+        [101 * a + 10 * b for a, b in zip(word, word[::-1], strict=True)] for word in WORDS
+    ]
     assert values("v = 1\n    repeat length { v <- 2 * v }") == [2 ** len(word) for word in WORDS]
     assert values("v = 1\n    repeat 70 { v <- 2 * v }\n    w = v / power(2, 69)", "w") == [2] * 4
 
@@ -195,6 +198,7 @@ MISTAKES = {
     "v = fill(1, 900_000)\n    w = append(v, v)": "`append(v, v)` in line 5 of the page of `mine`: the word has 1800",
     "v = x when x == 1 else [1, 2]": "`x when x == 1 else [1, 2]` in line 4 of the page of `mine`: one word has 3",
     "v = scan a in x { emit a + power(2, 70) }": "`v = scan a in x { emit a + power(2, 70) }` in line 4 of the",
+    "v = scan a in x, b in append(x, 1) { emit a + b }": "one word has 3 symbols, and another 4",
     "repeat 2_000_000 { y = 1 }": "the loops of the page take more than 1000000 steps",
     "repeat 2_000 { repeat 2_000 { y = 1 } }": "the loops of the page take more than 1000000 steps",
 }
