@@ -17,18 +17,18 @@ ROOT = Path(archlang.__file__).parents[1]
 # Folders of a part: its budget, the aim of 26 November 2026 that it is lowered to, and the room that features have
 # taken since then, as the changelog says at each.
 BUDGETS = {
-    "syntax": (4_492, 4_200, 292),
-    "elaborate resolve types plan": (11_572, 9_800, 1_772),
+    "syntax": (4_494, 4_200, 294),
+    "elaborate resolve types plan": (11_584, 9_800, 1_784),
     "train api": (10_719, 7_900, 2_819),
-    "tasks data": (10_396, 8_600, 1_796),
+    "tasks data": (10_397, 8_600, 1_797),
     "export": (2_023, 2_400, 0),
     "editor play": (4_626, 4_400, 226),
     "reports": (3_905, 3_700, 205),
     "cli": (3_895, 3_500, 395),
-    "": (23_858, 16_500, 7_358),
+    "": (23_887, 16_500, 7_387),
 }
-TOTAL = 75_486  # the aim is 61,000, and the room of the parts
-TESTS = 68_805  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_530  # the aim is 61,000, and the room of the parts
+TESTS = 68_845  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
