@@ -286,7 +286,7 @@ def inspect(
     """
     from archlang.reports.inspection.inspect import inspect as inspect_batch
     from archlang.reports.inspection.inspect import source_lines, split_item, typed_input
-    from archlang.train.record.reading import RECIPE, own_name
+    from archlang.train.record.reading import RECIPE
     from archlang.train.runs.evaluation import explaining_stored_model, open_run
 
     with console.plain_warnings():
@@ -298,7 +298,7 @@ def inspect(
         else:
             split = split or ("test" if "test" in opened.task.split_names() else opened.task.split_names()[-1])
             batch, title = split_item(opened, split, index), f"{split} {index}"
-        lines = source_lines(run / own_name(run, RECIPE), opened.record.recipe or "")
+        lines = source_lines(run / RECIPE, opened.record.recipe or "")
         with explaining_stored_model(run):
             inspection = inspect_batch(opened.module, opened.input_format, batch, title, lines)
     if as_json:

@@ -155,7 +155,7 @@ class Run(OpenedRun):
             else:
                 batch = typed_input(self.module, self.input_format, item)
                 title = item if isinstance(item, str) else "input"
-            program = self.folder / reading.own_name(self.folder, reading.RECIPE)
+            program = self.folder / reading.RECIPE
             lines = {} if self.recipe is None else source_lines(program, self.recipe)
             return inspect_batch(self.module, self.input_format, batch, title, lines)
 
@@ -163,7 +163,7 @@ class Run(OpenedRun):
         """Returns the report of the run: its curves, metrics and claims. A saved model has no curves.
 
         Raises:
-            RunError: an earlier version has saved it, without a report."""
+            RunError: a file of the run is missing or damaged."""
         return RunReport.read(self.folder)
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ def _add_origin(module: Architecture, folder: Path, record: ModelRecord) -> None
     archlang may have errors by now: then the files that it uses are unknown."""
     if not reading.has(folder, reading.RECIPE):
         return
-    path = folder / reading.own_name(folder, reading.RECIPE)
+    path = folder / reading.RECIPE
     try:
         program, *used = load_file(path).sources
     except ProgramError:

@@ -63,14 +63,13 @@ def write_model(module: Architecture, folder: Path, texts: Mapping[str, str], st
 
 
 def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
-    earlier = reading.is_earlier(run.folder)
-    record = reading.read_record(run.folder, schemas.RUN, schemas.ModelRecord if earlier else schemas.RunRecord)
+    record = reading.read_record(run.folder, schemas.RUN, schemas.RunRecord)
     texts = {
         name: read_text(run.folder, name) for name in (schemas.DATA, schemas.RESULTS) if reading.has(run.folder, name)
     }
-    if not earlier and reading.has(run.folder, reading.GRAPH):
+    if reading.has(run.folder, reading.GRAPH):
         texts[reading.GRAPH] = print_graph(without_places(reading.read_graph(run.folder, reading.GRAPH)))
-    record = record.model_copy(update={"plugins": plugins, "step": None})
+    record = record.model_copy(update={"plugins": plugins})
     return {**texts, schemas.RUN: schemas.json_text(record), schemas.VOCABULARY: schemas.json_text(run.input_format)}
 
 

@@ -114,18 +114,6 @@ class Checkpoint:
             raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
 
 
-def read_earlier(folder: Path, step: int) -> Checkpoint:
-    """Returns the weights of a model that an earlier version has saved, which has them beside its other files."""
-    path = folder / WEIGHTS
-    with (
-        disk_errors_as(mistakes.not_read, path),
-        Folder.open(folder) as opened,
-        opened.open_file(WEIGHTS) as file,
-        _damage_of(path),
-    ):
-        return Checkpoint(step, folder, load_weights(open_path(file, path)), None)
-
-
 def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
     """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
     weights = safetensors.torch.save(Copies().of(module.state_dict()))

@@ -53,7 +53,9 @@ no_memory_to_read = RunMachineError.wording(
     "close other programs, or raise the limits on memory; it is not damaged",
 )
 damaged = RunError.wording("{path} is damaged: {reason}", "restore it from a copy, or train again in a new folder")
-newer_format = RunError.wording("{folder} has the format {version} of a newer archlang", "update archlang")
+other_format = RunError.wording(
+    "{folder} has the format {version} of saved models, and this archlang reads {own}", "use archlang {archlang}"
+)
 lines_differ = RunError.wording(
     "{path} is damaged: its lines up to the checkpoint of step {step} are not those that were written",
     "restore it from a copy; or remove the file, and the run resumes without its earlier curves",

@@ -119,14 +119,11 @@ def _copies(path: str, counts: Mapping[str, int]) -> int:
 
 RECIPE, GRAPH, GRAPH_AT_TEST, LOCK = "recipe.arch", "graph.txt", "graph_at_test.txt", ".lock"
 CHECKPOINTS, CURVES = "checkpoints", "tensorboard"
-# A model that an earlier version has saved has these files, in place of those of a run folder.
-_EARLIER = "model.json"
-_EARLIER_NAMES = {schemas.RUN: _EARLIER, GRAPH_AT_TEST: GRAPH, RECIPE: f"program/{RECIPE}"}
 FORMAT = 2
-"""that of saved models; the first one had the files above"""
+"""that of saved models"""
 _LARGEST_SAVED = 1 << 26
 _SAVED_FILE = re.compile(
-    r"(run|model|data|results|vocabulary|tokenizer)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
+    r"(run|data|results|vocabulary|tokenizer)\.json|graph(_at_test)?\.txt|(checkpoints/step-[0-9]{8}/)?"
     r"(weights\.safetensors|manifest\.json)|([^/\\:\0-\x1f\x7f]+/)*[^/\\:\0-\x1f\x7f]+\.arch"
 )
 # What a run writes before `run.json`; one that was killed before it began may have left it.
@@ -135,7 +132,7 @@ FIRST = (
 )  # fmt: skip
 # Names that archlang itself, its pages and its trackers use in a run folder.
 RESERVED = frozenset({
-    *FIRST, CHECKPOINTS, CURVES, _EARLIER, schemas.RUN, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS,
+    *FIRST, CHECKPOINTS, CURVES, schemas.RUN, schemas.RESULTS, schemas.METRICS, schemas.TIMINGS,
     schemas.MANIFEST, "wandb", "report.html", "inspect.html",
 })  # fmt: skip
 
@@ -162,7 +159,6 @@ Line = TypeVar("Line")
 
 def read_text(folder: Path, name: str) -> str:
     """Returns the text of a file of a run folder."""
-    name = own_name(folder, name)
     try:
         return read_bytes(folder, name, _LIMITS.get(name, LARGEST_JSON)).decode()
     except UnicodeDecodeError as error:
@@ -187,7 +183,7 @@ def has(folder: Path, name: str) -> bool:
     with disk_errors_as(mistakes.not_read, folder):
         try:
             with Folder.open(folder) as opened:
-                return opened.has(own_name(folder, name).partition("/")[0])
+                return opened.has(name.partition("/")[0])
         except (FileNotFoundError, NotADirectoryError):
             return False
 
@@ -198,17 +194,6 @@ def is_in_use(folder: Path) -> bool:
         return False
     with disk_errors_as(mistakes.not_read, folder), Folder.open(folder) as opened:
         return opened.is_locked(LOCK)
-
-
-def own_name(folder: Path, name: str) -> str:
-    """Returns the name of a file of a run folder as this folder has it; another one in a model that an earlier version
-    has saved."""
-    return _EARLIER_NAMES.get(name, name) if is_earlier(folder) else name
-
-
-def is_earlier(folder: Path) -> bool:
-    """Returns whether an earlier version has saved the model of a folder."""
-    return os.path.lexists(folder / _EARLIER)
 
 
 def is_saved(folder: Path) -> bool:
@@ -224,8 +209,8 @@ def require_intact(folder: Path) -> tuple[str, ...]:
     manifest = _validated(
         folder, schemas.MANIFEST, schemas.SavedRecord, read_bytes(folder, schemas.MANIFEST, _LARGEST_SAVED)
     )
-    if manifest.format > FORMAT:
-        raise mistakes.newer_format(folder, manifest.format)
+    if manifest.format != FORMAT:
+        raise mistakes.other_format(folder, manifest.format, FORMAT, manifest.archlang)
     for name, file in manifest.files.items():
         if not _SAVED_FILE.fullmatch(name) or {"..", "."} & set(name.split("/")):
             raise mistakes.damaged(folder / schemas.MANIFEST, f"a saved model has no file {name!r}")
@@ -238,7 +223,7 @@ def require_intact(folder: Path) -> tuple[str, ...]:
 
 def read_record(folder: Path, name: str, model: type[Model]) -> Model:
     """Returns a JSON file of a run folder as its model."""
-    return _validated(folder, own_name(folder, name), model, read_text(folder, name))
+    return _validated(folder, name, model, read_text(folder, name))
 
 
 def _validated(folder: Path, name: str, model: type[Model], content: str | bytes) -> Model:
@@ -292,7 +277,7 @@ def read_graph(folder: Path, name: str = GRAPH_AT_TEST) -> Graph:
     try:
         return parse_stored_graph(read_text(folder, name))
     except ValueError as error:
-        raise mistakes.damaged(folder / own_name(folder, name), str(error)) from error
+        raise mistakes.damaged(folder / name, str(error)) from error
 
 
 def read_run(folder: Path, kind: type[Run]) -> Run:

@@ -155,8 +155,6 @@ class ModelRecord(FileModel):
     """every setting of a run, or those that were passed with a program"""
     plugins: Digests = Field(default_factory=dict)
     without_passes: Annotated[tuple[str, ...], Field(exclude_if=operator.not_)] = ()
-    step: Annotated[int | None, Field(exclude_if=_is_none)] = None
-    """that of the weights, in a model that an earlier version has saved"""
 
 
 class RunRecord(ModelRecord):

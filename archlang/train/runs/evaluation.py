@@ -35,7 +35,7 @@ from archlang.train.data import DeviceSplit
 from archlang.train.devices import select_device
 from archlang.train.record import mistakes as record_mistakes
 from archlang.train.record import reading, schemas
-from archlang.train.record.checkpoint import Checkpoint, Checkpoints, read_earlier
+from archlang.train.record.checkpoint import Checkpoint, Checkpoints
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.refusals import why_evaluated_eagerly
 from archlang.train.runs import mistakes
@@ -276,7 +276,7 @@ def trained_module(
     """Returns the module of a run folder with the weights of a checkpoint as of `open_run`, and their step. Needs no
     Python of the task."""
     weights = stored_weights(folder, record, checkpoint)
-    with explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)):
+    with explaining_stored_model(folder / reading.GRAPH_AT_TEST):
         module = build(graph, plugins, without=record.without_passes)
     types = {value.dtype for value in weights.weights.values() if value.is_floating_point()}
     if weights.stored_state is None and len(types) == 1:
@@ -297,8 +297,6 @@ def _with_statics(task: BoundExtern, sets: Mapping[str, str], sizes: Mapping[str
 def stored_weights(folder: Path, record: schemas.ModelRecord, wanted: str | int) -> Checkpoint:
     """Returns the checkpoint of a step, the last one, or the best one so far, which is the last one before the first
     evaluation. A saved model has one."""
-    if reading.is_earlier(folder):
-        return read_earlier(folder, record.step or 0)
     checkpoints = Checkpoints(folder / reading.CHECKPOINTS)
     if reading.is_saved(folder) and (steps := checkpoints.steps()):
         return checkpoints.read(steps[-1])
@@ -353,10 +351,7 @@ def evaluate_run(
     loss = None if train is None else train.statics.get("loss")
     reason = why_evaluated_eagerly(module.program.graph, loss, run.device.type, eager=eager)
     compute = compute_eagerly if reason else CudaGraphEvaluation(module, make_capture(run.device))
-    with (
-        explaining_stored_model(folder / reading.own_name(folder, reading.GRAPH_AT_TEST)),
-        watcher.working(_EVALUATING),
-    ):
+    with explaining_stored_model(folder / reading.GRAPH_AT_TEST), watcher.working(_EVALUATING):
         measured = {
             name: add_written(
                 evaluate(

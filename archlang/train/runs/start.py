@@ -85,7 +85,7 @@ class Start:
 
 
 def _require_model(folder: Path) -> None:
-    if not (reading.has(folder, schemas.RUN) or reading.is_earlier(folder)):
+    if not reading.has(folder, schemas.RUN):
         raise mistakes.no_weights_in(folder)
     reading.require_intact(folder)
 
