@@ -19,7 +19,7 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_494, 4_200, 294),
     "elaborate resolve types plan": (11_584, 9_800, 1_784),
-    "train api": (10_719, 7_900, 2_819),
+    "train api": (10_686, 7_900, 2_786),
     "tasks data": (10_397, 8_600, 1_797),
     "export": (2_023, 2_400, 0),
     "editor play": (4_626, 4_400, 226),
@@ -27,8 +27,8 @@ BUDGETS = {
     "cli": (3_895, 3_500, 395),
     "": (23_887, 16_500, 7_387),
 }
-TOTAL = 75_530  # the aim is 61,000, and the room of the parts
-TESTS = 68_845  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_497  # the aim is 61,000, and the room of the parts
+TESTS = 68_829  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
