@@ -86,16 +86,15 @@ def show(
         console.out.write(plain_text(module))
         return
     shown = compile_named(program, model, recipe, settings, used)
+    if passes:
+        _print_passes(shown, excluded)
     if lowered or passes:
         from archlang.backend.lower.text import map_forms, print_torch, scan_forms
 
         module = build(shown, Plugins.read(plugin or (), file.parent), without=excluded)
-        if lowered:
-            console.out.write(print_torch(module))
-            return
-        _print_passes(shown, excluded)
-        for line in (*scan_forms(module.program.code), *map_forms(module.program.code)):
-            console.out.print(line)
+        code = module.program.code
+        for text in [print_torch(module)] if lowered else (*scan_forms(code), *map_forms(code)):
+            console.out.write(text)
     else:
         from archlang.graph.text import print_graph
 

@@ -284,12 +284,12 @@ class Loops:
         self, inner: Frame, variables: Sequence[tuple[str, Span]], sources: Mapping[str, Flow], part: Type | None
     ) -> None:
         """Binds the names of the parts. Those of several sequences are features of the body's input, side by side."""
-        whole = None if part is None else inner.builder.add_input(part, "_".join(sources), variables[0][1])
+        features = None if part is None else inner.builder.add_input(part, "_".join(sources), variables[0][1])
         start = Dim.of(0)
         for name, span in variables:
             if not self._context.declare(inner, name, span):
                 continue
-            value = None if name not in sources or whole is None else replace(whole, span=span)
+            value = None if name not in sources or features is None else replace(features, span=span)
             if value is not None and len(sources) > 1:
                 statics = {"start": start, "width": sources[name].type.dims[-1]}
                 value = self._calls.apply_library("slices", statics, [value], inner)

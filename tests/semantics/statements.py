@@ -358,9 +358,9 @@ class Writer(Expressions):
             values[before] = Value(before, Kind("seq", f"{before}.length", over.width), free=True)
         others = ""
         if not is_cut and not after and chance.happens(0.4):
-            other, kind = self.names.fresh("c"), replace(over, width=chance.choice(("d", "2 * d", "1")))
-            others = f", {other} in {_bare(self.data(kind, 1).text)}"
-            values[other] = Value(other, Kind("vec", width=kind.width))
+            further, kind = self.names.fresh("c"), replace(over, width=chance.choice(("d", "2 * d", "1")))
+            others = f", {further} in {_bare(self.data(kind, 1).text)}"
+            values[further] = Value(further, Kind("vec", width=kind.width))
         memory = self.empty_memory() if chance.happens(0.35) else ""
         if memory:
             values[memory] = Value(memory, Kind("seq", f"{memory}.length", "d"), free=True)

@@ -68,8 +68,8 @@ def _fused(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, T
     _, _, *biases = weights
     separate = [*weights, *map(torch.zeros_like, biases)]  # torch has two biases
     # cuDNN takes weights that are one tensor.
-    whole = torch.cat([weight.flatten() for weight in separate])
-    parts = torch.split(whole, [weight.numel() for weight in separate])
+    joined = torch.cat([weight.flatten() for weight in separate])
+    parts = torch.split(joined, [weight.numel() for weight in separate])
     parameters = [part.view_as(weight) for part, weight in zip(parts, separate, strict=True)]
     form = (bool(biases), 1, 0.0, torch.is_grad_enabled(), False, True)
     y, last_h, last_c = torch.lstm(x, [h[None].contiguous(), c[None].contiguous()], parameters, *form)

@@ -41,7 +41,7 @@ class LstmScan:
         """Returns the last states, and all states h."""
         h, c = self.states
         y, *last = lstm(sequence, (states[h], states[c]), self.weights(owner), mask)
-        return [last[self.states.index(index)] for index in range(2)], y
+        return last if h < c else last[::-1], y
 
 
 @dataclass(frozen=True, eq=False)
