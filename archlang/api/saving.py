@@ -1,9 +1,7 @@
 """`save` and `load`: a module as a folder of plain files, and back; `push` and `pull`: such folders on a hub."""
 
-import hashlib
 import tempfile
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +18,7 @@ from archlang.errors.machine import first_line, needs_extra
 from archlang.graph.graph import Graph, Region
 from archlang.graph.text import print_graph
 from archlang.train.record import reading, schemas
-from archlang.train.record.checkpoint import saved_checkpoint
+from archlang.train.record.checkpoint import write_saved
 from archlang.train.record.reading import read_text
 from archlang.train.record.run_folder import stored_files
 
@@ -59,7 +57,21 @@ def write_model(module: Architecture, folder: Path, texts: Mapping[str, str], st
     if origin.program is not None:
         texts = {reading.RECIPE: origin.program.text, **stored_files(origin.program, origin.used), **texts}
     texts = {**texts, reading.GRAPH_AT_TEST: print_graph(without_places(origin.graph))}
-    _write(folder, {name: text.encode() for name, text in texts.items()} | saved_checkpoint(module, step))
+    _require_replaceable(folder)
+    with (
+        os_errors_as(mistakes.not_written, folder),
+        Folder.create(folder.absolute().parent) as parent,
+        parent.new_folder(folder.name) as unfinished,
+    ):
+        for name, text in texts.items():
+            with unfinished.holding(name, create=True) as (home, own_name):
+                home.write(own_name, text)
+        files = {}
+        for name in sorted([*texts, *write_saved(unfinished, module, step)]):
+            with unfinished.holding(name) as (home, own_name):
+                files[name] = schemas.FileRecord(size=home.size(own_name), sha256=home.sha256(own_name))
+        manifest = schemas.SavedRecord(format=reading.FORMAT, archlang=package.VERSION, files=files)
+        unfinished.write(schemas.MANIFEST, schemas.json_text(manifest))
 
 
 def _texts_of_run(run: Run, plugins: Mapping[str, str]) -> dict[str, str]:
@@ -84,25 +96,11 @@ def without_places(graph: Graph) -> Graph:
     return replace(graph, region=stripped(graph.region), instances=instances)
 
 
-def _write(folder: Path, contents: Mapping[str, bytes]) -> None:
+def _require_replaceable(folder: Path) -> None:
     if folder.is_symlink() or (
         folder.exists() and not (folder.is_dir() and (reading.is_saved(folder) or _is_empty(folder)))
     ):
         raise mistakes.exists(folder)
-    files = {
-        name: schemas.FileRecord(size=len(content), sha256=hashlib.sha256(content).hexdigest())
-        for name, content in sorted(contents.items())
-    }
-    manifest = schemas.SavedRecord(format=reading.FORMAT, archlang=package.VERSION, files=files)
-    with (
-        os_errors_as(mistakes.not_written, folder),
-        Folder.create(folder.absolute().parent) as parent,
-        parent.new_folder(folder.name) as unfinished,
-    ):
-        for name, content in {**contents, schemas.MANIFEST: schemas.json_text(manifest).encode()}.items():
-            parents, _, own_name = name.rpartition("/")
-            with unfinished.folder(parents, create=True) if parents else nullcontext(unfinished) as home:
-                home.write(own_name, content)
 
 
 def _is_empty(folder: Path) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import fnmatch
+import hashlib
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -112,6 +113,19 @@ class Folder:
             return Folder(path, None)
         return Folder(path, os.open(name, os.O_RDONLY | os.O_DIRECTORY | _SAFE, dir_fd=self._descriptor))
 
+    @contextmanager
+    def holding(self, path: str, *, create: bool = False) -> Iterator[tuple[Folder, str]]:
+        """Yields the folder that holds a file, and the file's name in it. The path has `/` between the names.
+
+        Args:
+            create: Create the folders that are missing.
+
+        Raises:
+            OSError: A folder is missing, refused, or cannot be created."""
+        parents, _, name = path.rpartition("/")
+        with self.folder(parents, create=create) if parents else nullcontext(self) as home:
+            yield home, name
+
     # What is there
 
     def names(self) -> list[str]:
@@ -187,6 +201,14 @@ class Folder:
             if size > limit:
                 raise mistakes.too_large(self.path / name, size, limit)
             return file.read(size)
+
+    def sha256(self, name: str) -> str:
+        """Returns the digest of a file, of which little is in memory at a time.
+
+        Raises:
+            OSError: It is missing, refused, or cannot be read."""
+        with self.open_file(name) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     # Writing
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -32,7 +31,7 @@ from archlang.syntax.reading import LARGEST as LARGEST_PROGRAM
 from archlang.tasks.kit.make_task import make_task
 from archlang.tasks.kit.split import Ragged, Split
 from archlang.train.record import reading, schemas
-from archlang.train.record.checkpoint import load_weights
+from archlang.train.record.checkpoint import load_weights, write_safetensors
 from archlang.train.record.mistakes import RunWarning
 from archlang.train.record.run_folder import stored_files
 from archlang.train.runs.inputs import InputFormat
@@ -164,9 +163,9 @@ def import_folder(folder: Path, out: Path) -> Architecture:
     source = Source(str(out.absolute() / reading.RECIPE), text)
     module = load_named(source, family.page, None, {"model.vocab": str(vocab)})
     unread = {name for name in weights for pattern in family.left if fnmatch(name, pattern)}
-    names = (name for name in weights if name not in unread and not _BUFFER.fullmatch(name))
-    own = (family.to_page(name, weights[name], module, statics) for name in names)
-    _load(module, family.page, family.repeated, folder, dict(own))
+    names = [name for name in weights if name not in unread and not _BUFFER.fullmatch(name)]
+    own = dict(family.to_page(name, weights.pop(name), module, statics) for name in names)
+    _load(module, family.page, family.repeated, folder, own)
     if has_task:
         plan = plan_named(source, None, family.page, {})
         assert plan is not None, "the recipe has this name"
@@ -271,7 +270,7 @@ def export_folder(
     if source is not None and reading.has(source, schemas.VOCABULARY):
         run = reading.read_record(source, schemas.VOCABULARY, InputFormat)
     marks = _marks_of(module, run)
-    files: dict[str, str | bytes] = _family_files(module, marks) or _files_with_code(module, marks)
+    files, weights = _family_files(module, marks) or _files_with_code(module, marks)
     note = ""
     if tokenizer := _tokenizer_files(source, run):
         files |= tokenizer
@@ -286,7 +285,9 @@ def export_folder(
     ):
         for name, content in files.items():
             unfinished.write(name, content)
-    return [folder / name for name in files]
+        with unfinished.create_file(_WEIGHTS) as file:
+            write_safetensors(file, weights, {"format": "pt"})
+    return [folder / name for name in (*files, _WEIGHTS)]
 
 
 def _tokenizer_files(source: Path | None, run: InputFormat | None) -> dict[str, str]:
@@ -298,17 +299,17 @@ def _tokenizer_files(source: Path | None, run: InputFormat | None) -> dict[str, 
     return {}
 
 
-def _family_files(module: Architecture, marks: Config) -> dict[str, str | bytes]:
+def _family_files(module: Architecture, marks: Config) -> tuple[dict[str, str], dict[str, Tensor]] | None:
     for family in families().values():
         if (statics := family.statics_of_module(module)) is None:
             continue
         config = family.config_of(statics, vocab_of(module))
         weights = dict(family.to_file(name, value, module, statics) for name, value in module.state_dict().items())
-        return _files({**marks, **config}, weights)
-    return {}
+        return _config_file({**marks, **config}, weights), weights
+    return None
 
 
-def _files_with_code(module: Architecture, marks: Config) -> dict[str, str | bytes]:
+def _files_with_code(module: Architecture, marks: Config) -> tuple[dict[str, str], dict[str, Tensor]]:
     if len(module.program.inputs) != 1 or target_of(module.program.graph) is None:
         raise mistakes.not_a_language_model(module.program.graph.name)
     name = "ArchlangForCausalLM"
@@ -319,15 +320,16 @@ def _files_with_code(module: Architecture, marks: Config) -> dict[str, str | byt
     text = plain_text(module)
     found = re.search(r"def load\(.*\) -> (\w+):", text)
     assert found is not None, "the file has a function that loads its weights"
-    return {
+    files = {
         **_program_of(module),
-        **_files(config, weights),
+        **_config_file(config, weights),
         "plain_model.py": text,
         _CODE: _WRAPPER.read_text(encoding="utf-8").replace("MODEL", found[1]),
     }
+    return files, weights
 
 
-def _program_of(module: Architecture) -> dict[str, str | bytes]:
+def _program_of(module: Architecture) -> dict[str, str]:
     origin = module.program.origin
     if origin is None or origin.program is None or stored_files(origin.program, origin.used):
         return {}
@@ -336,13 +338,9 @@ def _program_of(module: Architecture) -> dict[str, str | bytes]:
     return {reading.RECIPE: origin.program.text, schemas.RUN: schemas.json_text(record)}
 
 
-def _files(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str, str | bytes]:  # Any: JSON
-    contiguous = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+def _config_file(config: Config, weights: Mapping[str, Tensor]) -> dict[str, str]:
     config = {**config, "dtype": str(next(iter(weights.values())).dtype).removeprefix("torch.")}
-    return {
-        _CONFIG: json.dumps(config, indent=2) + "\n",
-        _WEIGHTS: safetensors.torch.save(contiguous, {"format": "pt"}),
-    }
+    return {_CONFIG: json.dumps(config, indent=2) + "\n"}
 
 
 def _marks_of(module: Architecture, run: InputFormat | None) -> Config:

@@ -148,7 +148,11 @@ def link(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "name", "message"),
     [
-        (lambda file: file.write_text(file.read_text() + "#\n"), "graph_at_test.txt", "graph_at_test.txt has"),
+        (
+            lambda file: file.write_text(file.read_text() + "#\n"),
+            "graph_at_test.txt",
+            "is not the file that manifest.json describes",
+        ),
         (flip, WEIGHTS, "is not the file that manifest.json describes"),
         *((Path.unlink, name, f"has no {name}") for name in ("graph_at_test.txt", WEIGHTS, "layer.arch")),
         *((link, name, "is a link") for name in ("run.json", "layer.arch")),

@@ -114,12 +114,11 @@ class Checkpoint:
             raise mistakes.does_not_fit(self.folder, str(error).partition("\n")[2].strip()) from error
 
 
-def saved_checkpoint(module: nn.Module, step: int) -> dict[str, bytes]:
-    """Returns the files of a checkpoint without a state, by their paths in the folder of a saved model."""
-    weights = safetensors.torch.save(Copies().of(module.state_dict()))
-    manifest = ManifestRecord(weights=hashlib.sha256(weights).hexdigest())
-    folder = f"{CHECKPOINTS}/{_name(step)}"
-    return {f"{folder}/{WEIGHTS}": weights, f"{folder}/{MANIFEST}": json_text(manifest).encode()}
+def write_saved(folder: Folder, module: nn.Module, step: int) -> list[str]:
+    """Writes a checkpoint without a state into the folder of a saved model. Returns the names of its files."""
+    with folder.folder(CHECKPOINTS, create=True) as parent, parent.folder(_name(step), create=True) as checkpoint:
+        _write(checkpoint, {"weights": module.state_dict()})
+    return [f"{CHECKPOINTS}/{_name(step)}/{name}" for name in (WEIGHTS, MANIFEST)]
 
 
 class Checkpoints:
@@ -180,8 +179,8 @@ class Checkpoints:
         name = _rows_name(self._group.rank(), self._group.size())
         try:
             with folder.create_file(name) as file:
-                _write_safetensors(file, self._copies.rows)
-            written = _sha256(folder, name)
+                write_safetensors(file, self._copies.rows)
+            written = folder.sha256(name)
         except OSError as error:
             written = OSError(error.errno, error.strerror, name)
         digests = self._gather(written)
@@ -348,12 +347,14 @@ def _damage_of(path: Path) -> Iterator[None]:
         raise mistakes.damaged(path, str(error)) from error
 
 
-def _write_safetensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
+def write_safetensors(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Writes tensors as a file of safetensors, without a copy of those that are contiguous and on the CPU."""
     # The library's `save` copies all tensors while it holds Python's lock, which stops the training, and its
     # `save_file` takes no open file. The order is the library's, so that each tensor is aligned.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0]))
     types = {dtype: name for name, dtype in safetensors.torch._TYPES.items()}
-    header, begin = {}, 0
+    header: dict[str, object] = {} if metadata is None else {"__metadata__": metadata}
+    begin = 0
     for name, tensor in ordered:
         end = begin + tensor.nbytes
         header[name] = {"dtype": types[tensor.dtype], "shape": [*tensor.shape], "data_offsets": [begin, end]}
@@ -362,26 +363,23 @@ def _write_safetensors(file: BinaryIO, tensors: Mapping[str, Tensor]) -> None:
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text)
     for _, tensor in ordered:
-        file.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))  # type: ignore[arg-type]  # a buffer
+        file.write(memoryview(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy()))  # type: ignore[arg-type]  # a buffer
 
 
 def _write(folder: Folder, values: Mapping[str, Any], rows: tuple[str, ...] = ()) -> None:  # Any: nested tensors
     """Writes the files of a checkpoint; `rows` are the digests of those that are written already."""
     try:
         with folder.create_file(WEIGHTS) as file:
-            _write_safetensors(file, values["weights"])
-        with folder.create_file(STATE) as file:
-            torch.save(values["state"], file)
+            write_safetensors(file, values["weights"])
+        if "state" in values:
+            with folder.create_file(STATE) as file:
+                torch.save(values["state"], file)
     except RuntimeError as error:
         # torch.save raises RuntimeError for a full disk; the OSError is its context.
         if isinstance(error.__context__, OSError):
             raise error.__context__ from error
         raise
-    manifest = ManifestRecord(weights=_sha256(folder, WEIGHTS), state=_sha256(folder, STATE), rows=rows)
+    state = folder.sha256(STATE) if "state" in values else None
+    manifest = ManifestRecord(weights=folder.sha256(WEIGHTS), state=state, rows=rows)
     with folder.create_file(MANIFEST) as file:
         file.write(json_text(manifest).encode())
-
-
-def _sha256(folder: Folder, name: str) -> str:
-    with folder.open_file(name) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,11 +1,10 @@
 """Reading a run folder: its files through their schemas, its graphs, and the plan of its run."""
 
-import hashlib
 import json
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -167,11 +166,16 @@ def read_text(folder: Path, name: str) -> str:
 
 def read_bytes(folder: Path, name: str, limit: int) -> bytes:
     """Returns the content of a file, also of one in a folder of the run folder."""
-    parents, _, last = name.rpartition("/")
+    with _holding(folder, name) as (home, own_name):
+        return home.read(own_name, limit)
+
+
+@contextmanager
+def _holding(folder: Path, name: str) -> Iterator[tuple[Folder, str]]:
     with disk_errors_as(mistakes.not_read, folder / name):
         try:
-            with Folder.open(folder) as opened, opened.folder(parents) if parents else nullcontext(opened) as home:
-                return home.read(last, limit)
+            with Folder.open(folder) as opened, opened.holding(name) as found:
+                yield found
         except (FileNotFoundError, NotADirectoryError):
             raise mistakes.not_a_run(folder, name) from None
         except IsADirectoryError as error:
@@ -214,9 +218,9 @@ def require_intact(folder: Path) -> tuple[str, ...]:
     for name, file in manifest.files.items():
         if not _SAVED_FILE.fullmatch(name) or {"..", "."} & set(name.split("/")):
             raise mistakes.damaged(folder / schemas.MANIFEST, f"a saved model has no file {name!r}")
-        is_text = not name.endswith(schemas.WEIGHTS)
-        content = read_bytes(folder, name, min(file.size, _LARGEST_SAVED) if is_text else file.size)
-        if len(content) != file.size or hashlib.sha256(content).hexdigest() != file.sha256:
+        with _holding(folder, name) as (home, own_name):
+            is_intact = home.size(own_name) == file.size and home.sha256(own_name) == file.sha256
+        if not is_intact:
             raise mistakes.damaged(folder / name, f"it is not the file that {schemas.MANIFEST} describes")
     return tuple(manifest.files)
 
