@@ -51,11 +51,13 @@ def _reset_peak() -> None:
 
 
 def _peak() -> float:
-    """Returns the peak memory of this process in MiB."""
+    """Returns the peak memory of this process in MiB; on Linux without the code of libraries that it has read."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 2**10
-    except (OSError, StopIteration):
+        sizes = {name: rest for name, _, rest in (line.partition(":") for line in lines)}
+        peak, code = (int(sizes[name].split()[0]) for name in ("VmHWM", "RssFile"))
+        return (peak - code) / 2**10
+    except (OSError, KeyError):
         unit = 2**20 if sys.platform == "darwin" else 2**10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
