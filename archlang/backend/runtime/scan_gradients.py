@@ -38,9 +38,13 @@ class LstmScan:
         states: Sequence[Tensor],
         mask: Bool[Tensor, "b n"] | None,
     ) -> tuple[list[Tensor], Tensor]:
-        """Returns the last states, and all states h."""
+        """Returns the last states, and all states h. Half precision is computed in float32."""
         h, c = self.states
-        y, *last = lstm(sequence, (states[h], states[c]), self.weights(owner), mask)
+        weights = self.weights(owner)
+        wide = weights[0].dtype
+        with torch.autocast(sequence.device.type, enabled=False):
+            results = lstm(sequence.to(wide), (states[h].to(wide), states[c].to(wide)), weights, mask)
+        y, *last = (result.to(states[h].dtype) for result in results)
         return last if h < c else last[::-1], y
 
 
@@ -73,9 +77,14 @@ class ScanGradient:
 
     def fits(self, owner: nn.Module, sequence: Float[Tensor, "b n d"]) -> bool:
         """Returns whether this gains, the modules compute what their classes do, and nothing observes them."""
-        if sequence.shape[1] < _LEAST_LENGTH or torch.is_autocast_enabled(sequence.device.type):
+        if sequence.shape[1] < _LEAST_LENGTH:
+            return False
+        if torch.is_autocast_enabled(sequence.device.type) and not self._is_lstm(owner):
             return False
         return _do_as_classes(owner, self.modules)
+
+    def _is_lstm(self, owner: nn.Module) -> bool:
+        return self.lstm is not None and _do_as_classes(owner, self.lstm.modules)
 
     def __call__(
         self,
@@ -86,7 +95,8 @@ class ScanGradient:
         mask: Bool[Tensor, "b n"] | None,
     ) -> tuple[Sequence[Tensor], list[Tensor]]:
         """Returns the last states, and what is emitted, [b n d], if anything is."""
-        if self.lstm is not None and _do_as_classes(owner, self.lstm.modules):
+        if self._is_lstm(owner):
+            assert self.lstm is not None
             last, y = self.lstm(owner, sequence, states, mask)
             return last, [y] if self.emits else []
         keep_freed_memory()

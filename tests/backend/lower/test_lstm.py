@@ -124,6 +124,21 @@ def test_an_lstm_in_32_bits_has_derivatives_of_both_kinds(tmp_path: Path, batche
         torch.testing.assert_close(ours, plain, atol=1e-3, rtol=1e-3)
 
 
+def test_an_lstm_under_autocast_is_computed_in_32_bits(tmp_path: Path) -> None:
+    ours, plain = (module.float() for module in modules(tmp_path, KNOWN["two biases"][1]))
+    expected, tokens = results(plain, 23, [23, 12, 0]), torch.randint(11, (2, 9))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ours(tokens).dtype == plain(tokens).dtype
+        errors = [
+            sum(
+                (own - value).detach().abs().sum().item()
+                for own, value in zip(results(module, 23, [23, 12, 0]), expected, strict=True)
+            )
+            for module in (ours, plain)
+        ]
+    assert errors[0] < errors[1]
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("lengths", [[23, 23, 23], [23, 12, 0]])
