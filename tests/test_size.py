@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_626, 4_400, 226),
     "reports": (3_905, 3_700, 205),
     "cli": (3_894, 3_500, 394),
-    "": (23_907, 16_500, 7_407),
+    "": (23_917, 16_500, 7_417),
 }
-TOTAL = 75_516  # the aim is 61,000, and the room of the parts
-TESTS = 68_834  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_526  # the aim is 61,000, and the room of the parts
+TESTS = 68_852  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
