@@ -139,7 +139,7 @@ def table(
         for option in (option for option, is_given in unheeded.items() if is_given):
             console.fail(f"`--list` and `{option}` exclude each other", "use one of them", code=2)
         tables = table_previews.TablesOf(file, name, parse_sets(sets), chosen_seeds(seeds), allow or ())
-        table_previews.list_tables(tables, out, form)
+        table_previews.list_tables(tables, out, also, form)
         return
     if file.is_dir():
         console.fail(f"{file} is a folder", "name a program in it, or add `--list`", code=2)

@@ -90,7 +90,7 @@ class TablesOf:
         return [self.name] if self.name is not None else planner.names(file) or [None]
 
 
-def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
+def list_tables(tables: TablesOf, out: Path | None, also: Path | None, form: str) -> None:
     """Prints what each table has."""
     from archlang.reports.table_list import summarize_table, summary_lines, total
 
@@ -98,7 +98,7 @@ def list_tables(tables: TablesOf, out: Path | None, form: str) -> None:
         console.fail(f"`--list` has no format {form}", "write `--format terminal` or `--format json`", code=2)
     summaries = []
     for file, plan in tables:
-        summaries.append(summarize_table(str(file), plan, out or RUNS / plan.name))
+        summaries.append(summarize_table(str(file), plan, out or RUNS / plan.name, also))
         for line in summary_lines(summaries[-1]) if form == "terminal" else ():
             console.out.print(line)
     if form == "json":

@@ -110,6 +110,8 @@ def field(
     from archlang.resolve.library import recipe_files
 
     file, results = recipe_files()["field/table"], recipe_files()["field/table"].parents[1] / "results/field.jsonl"
+    if add is None and (block is not None or whole):
+        console.fail("`--block` and `--whole` are about the program of `--add`", "add `--add mine.arch`", code=2)
     words, options = list(context.args), {word.partition("=")[0] for word in context.args}
     if add is not None:
         file, title = _with_row(file, add, block, whole)

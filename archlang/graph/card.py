@@ -92,10 +92,11 @@ class Card:
 
     def rows(self) -> Sequence[tuple[str, str]]:
         """Returns the facts for a reader, besides the claims: pairs of a name and a text."""
+        least = "at least " if self.uncounted else ""
         rows = {
-            "parameters": f"{self.unique:,}, executed {self.executed}",
-            "FLOPs of a prompt": f"{self.flops}; training takes three times as many",
-            "activations": f"{self.activations} numbers, in training",
+            "parameters": f"{least}{self.unique:,}, executed {self.executed}",
+            "FLOPs of a prompt": f"{least}{self.flops}; training takes three times as many",
+            "activations": f"{least}{self.activations} numbers, in training",
             "FLOPs of each token": self.token_flops,
             "state for the next": self.state and f"{self.state} numbers",
             "steps in sequence": f"{self.steps} as written, {self.depth} in parallel",

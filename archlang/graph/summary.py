@@ -80,7 +80,7 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
     cost = counter.region(
         graph.region, {name: length for value in graph.region.inputs for name in names_of_lengths(value.type)}
     )
-    unique = sum(_weights(graph, graph.region, counter.nodes).values())
+    unique = _weights(graph, graph.region, counter.nodes)
     return Summary(
         graph.name,
         length,
@@ -100,7 +100,7 @@ def summarize(graph: Graph, length: int, depth: int | None = None) -> Summary:
 def weights(graph: Graph, node: Node, computed: Collection[str]) -> int:
     """Returns the number of parameters that one execution of a node uses, each counted once however often it is used;
     those of blocks with unknown parameters count as 0. `computed` are the ids of the nodes that count."""
-    return sum(_weights(graph, Region((), (node,), ()), computed).values())
+    return _weights(graph, Region((), (node,), ()), computed)
 
 
 def weights_by_path(graph: Graph) -> Iterator[tuple[str, int]]:
@@ -113,19 +113,17 @@ def weights_by_path(graph: Graph) -> Iterator[tuple[str, int]]:
             yield path.replace("*", "{}").format(*steps), instance.costs.parameters or 0
 
 
-def _weights(graph: Graph, region: Region, computed: Collection[str], copies: int = 1) -> dict[str, int]:
-    """The parameters of each instance that a region uses, of all copies that stacks around it have."""
-    found: dict[str, int] = {}
-    for node in region.nodes:
-        if node.id not in computed:
-            continue
-        if node.instance is not None:
-            found[node.instance] = copies * (graph.instances[node.instance].costs.parameters or 0)
-        steps = node.operation.count if isinstance(node.operation, OwnWeights) else 1
-        for body in node.regions:
-            for path, count in _weights(graph, body, computed, copies * steps).items():
-                found[path] = max(found.get(path, 0), count)
-    return found
+def _weights(graph: Graph, region: Region, computed: Collection[str]) -> int:
+    """The parameters of the instances that a region uses, with a copy for each step of the stacks in it that own them;
+    a module of `let` outside of a stack is one, though all steps call it."""
+    nodes = [node for node in region.walk() if node.id in computed]
+    stacks = {each.path: each.count for node in nodes if isinstance(each := node.operation, OwnWeights)}
+    used = {node.instance for node in nodes if node.instance is not None}
+    return sum(
+        (graph.instances[path].costs.parameters or 0)
+        * prod(count for stack, count in stacks.items() if path.startswith(f"{stack}.*."))
+        for path in used
+    )
 
 
 class _Counter:

@@ -56,6 +56,7 @@ class CellPlanner:
         if recipe is None:
             return TableCell(row, column, (), None)
         of_rows = has_claims_of_rows
+        best_of = [path for path in best_of if path not in self.overrides]
         if not best_of:
             plans = self._plans_of_each_seed(recipe, at)
             return TableCell(row, column, plans, _claim(plans[0], column, of_rows)) if plans else None

@@ -236,6 +236,8 @@ class WrittenTable:
         metric, index = column.metric.text, None
         if column.index is not None:
             index = group_index(column.index, metric, evaluator, self._report)
+            if index is not None and index < 1 and column.metric.parts[0] == RUN:
+                self._report(mistakes.not_a_length(column.index.span, metric))
         groups = {
             setting.path.text.partition(".")[2]: group
             for setting in column.at

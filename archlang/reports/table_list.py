@@ -13,9 +13,9 @@ from archlang.plan.required_data import missing_files, missing_user_files
 Summary = Mapping[str, Any]  # Any: JSON
 
 
-def summarize_table(file: str, plan: TablePlan, folder: Path) -> Summary:
+def summarize_table(file: str, plan: TablePlan, folder: Path, also: Path | None) -> Summary:
     """Returns what a table of a file has, as JSON. Reads its finished runs from the folder of its runs, if there is
-    one."""
+    one, and from `also`, as `TableRuns` does."""
     waiting, absent = Counter[str](), Counter[str]()
     missing_by_task: dict[str, tuple[str, tuple[str, ...]]] = {}
     for cell in plan.cells:
@@ -28,10 +28,10 @@ def summarize_table(file: str, plan: TablePlan, folder: Path) -> Summary:
             waiting.update([sets] * bool(sets))
             absent.update(files)
     measured = done = 0
-    if folder.is_dir():
+    if folder.is_dir() or also is not None:
         from archlang.train.runs.table import TableRuns  # imports torch
 
-        runs = TableRuns(plan, folder)
+        runs = TableRuns(plan, folder, also=also)
         measured = sum(bool(result.values) for result in runs.cell_results())
         done = len(plan.plans) - len(runs.points())
     without_recipe = [cell.row for cell in plan.cells if cell.is_published_only]

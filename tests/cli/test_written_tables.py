@@ -147,6 +147,12 @@ def test_the_field_is_shown_and_nothing_runs(archlang: Command) -> None:
     result = archlang("field", "--format", "markdown")
     assert result.code == 0
     assert re.search(r"^\| Attention, no positions \| \d", result.out, re.MULTILINE)
+    assert "measured: 495 cells" in archlang("field", "--list").out
+
+
+def test_options_of_ones_own_block_need_its_program(archlang: Command) -> None:
+    result = archlang("field", "--block", "mine")
+    assert (result.code, "add `--add mine.arch`" in result.err) == (2, True)
 
 
 def test_a_block_of_ones_own_has_a_row_of_the_same_size_and_a_place(archlang: Command, mine: Path) -> None:

@@ -99,6 +99,26 @@ def test_weights_of_a_repeat_count_once_and_those_of_a_stack_each_step(tmp_path:
     assert summary.executed - summary.unique == 2 * feeding
 
 
+def test_weights_of_a_module_that_each_step_of_a_stack_calls_count_once(tmp_path: Path) -> None:
+    graph = graph_of(
+        """
+        block turned[g: block](h: seq[n, d]) -> seq[n, d] {
+            let own = g
+            stack 3 { h <- own(mlp[d, 5](h)) }
+            return h
+        }
+        model m(x: seq[n, 8]) -> seq[n, 8] {
+            let shared = linear[8]
+            h = turned[linear[8, bias = false]](x)
+            repeat 2 { stack 3 { stack 2 { h <- shared(norm(h)) } } }
+            return h
+        }
+        """,
+        tmp_path,
+    )
+    assert summarize(graph, 4).unique == count_of_weights(graph)
+
+
 BODIES = {
     "geometric": "h = geometric_attention[heads = 2](x)",
     "relative": "h = relative_attention[heads = 2](x)",

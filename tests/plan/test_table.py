@@ -185,6 +185,8 @@ def test_a_group_of_a_split_is_no_static_of_the_recipe(file: Path) -> None:
         ('row "a" small best of task.order by tst.accuracy\n column "c" test.accuracy', "E0605"),
         ('row "a" small\n column "c" run.speed', "E0605"),
         ('row "a" small\n column "c" run.seconds[5]', "E0605"),
+        ('row "a" small\n column "c" run.flops[0]', "E0312"),
+        ('row "a" small\n column "c" run.flops[-1]', "E0312"),
         ('row "a" small\n column "c" test.loss at test.length = 5', "E0605"),
     ],
 )
@@ -378,6 +380,9 @@ def test_a_cell_of_the_best_has_the_plans_and_the_best_claim_of_every_value(file
     assert cell.claim is not None
     assert cell.claim.value == 0.9
     assert codes(file) == []
+    fixed = plan_table(file, None, {"model.d": "16"}).cells[0]
+    assert not fixed.options
+    assert [(plan.settings["model.d"], plan.seed) for plan in fixed.plans] == [(16, seed) for seed in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_a_table_ends_with_the_cost_of_its_runs_in_formats_that_are_read(table: 
     costly = replace(table, spent=TimeSpent(3, core_hours=1.25))
     assert costly.sentences()[-1].startswith("Cost: at most 1.25 core-hours of training in 3 finished runs")
     assert "1.25 core-hours" in markdown(costly).splitlines()[-1]
-    assert json.loads(json_table(costly))["cost"] == {"runs": 3, "core_hours": 1.25, "gpu_hours": 0.0}
+    assert json.loads(json_table(costly))["cost"] == {"runs": 3, "core_hours": 1.25, "gpu_hours": 0.0, "untimed": 0}
     assert "core-hours" not in latex(costly) + markdown(table)
 
 

@@ -23,6 +23,7 @@ _SIGNS = {
     operations.Arithmetic.DIVIDE: "÷",
     operations.Arithmetic.NEGATE: "− (negate)",
 }
+_ORDERED = (operations.Arithmetic.SUBTRACT, operations.Arithmetic.DIVIDE)
 _INPUT_NOTES = {
     "captured": "from outside",
     "state": "state",
@@ -120,6 +121,8 @@ class _GraphDrawer:
         if isinstance(node.operation, operations.Arithmetic):
             numbers = [literals[source] for source in node.inputs if source in literals]
             title = " ".join([_SIGNS[node.operation], *numbers])
+            if node.operation in _ORDERED and node.inputs[0] in literals:
+                title = " ".join([*numbers, _SIGNS[node.operation]])
         elif isinstance(node.operation, operations.Loss):
             title = f"loss {node.operation.name}"
         elif isinstance(node.operation, operations.Call):

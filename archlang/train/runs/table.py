@@ -39,6 +39,7 @@ class TimeSpent:
 
     Args:
         runs: The number of these runs.
+        untimed: The number of further finished runs, whose times are not recorded.
         core_hours: For runs on a CPU, the wall time multiplied by the threads of torch.
         gpu_hours: For runs on a GPU, the wall time.
 
@@ -48,32 +49,35 @@ class TimeSpent:
     runs: int = 0
     core_hours: float = 0.0
     gpu_hours: float = 0.0
+    untimed: int = 0
 
     def sentence(self) -> str:
         """Returns the time as a sentence, rounded up to hundredths of an hour."""
         hours = [(self.core_hours, "core-hours"), (self.gpu_hours, "GPU-hours")]
         amounts = " and ".join(f"{math.ceil(100 * count) / 100:.2f} {unit}" for count, unit in hours if count)
         times_threads = ", on a CPU times the threads" if self.core_hours else ""
+        others = f"; {self.untimed} more have no times" if self.untimed else ""
         return (
             f"Cost: at most {amounts or '0.00 core-hours'} of training in {self.runs} finished "
-            f"run{'s' if self.runs > 1 else ''} (wall time of steps and validation{times_threads})."
+            f"run{'s' if self.runs > 1 else ''} (wall time of steps and validation{times_threads}{others})."
         )
 
 
 def time_spent(runs: Iterable[RecordedRun]) -> TimeSpent:
-    """Returns the time that these runs have taken, without those whose times are missing."""
-    counted, core_seconds, gpu_seconds = 0, 0.0, 0.0
+    """Returns the time that these runs have taken, and how many have none."""
+    counted, untimed, core_seconds, gpu_seconds = 0, 0, 0.0, 0.0
     for run in runs:
         seconds = run.costs.get("seconds_of_steps", 0.0) + run.costs.get("seconds_of_evaluation", 0.0)
         if not run.costs or not 0 <= seconds <= LARGEST_INTEGER:
-            continue  # The speeds of a damaged file may be next to nothing.
+            untimed += 1  # The speeds of a damaged file may be next to nothing.
+            continue
         processes = (run.versions, *run.versions.resumed)
         if all(process.device == "cpu" for process in processes):
             core_seconds += seconds * max(process.threads for process in processes)
         else:
             gpu_seconds += seconds
         counted += 1
-    return TimeSpent(counted, core_seconds / 3600, gpu_seconds / 3600)
+    return TimeSpent(counted, core_seconds / 3600, gpu_seconds / 3600, untimed)
 
 
 def recorded(folder: Path) -> RecordedRun | None:

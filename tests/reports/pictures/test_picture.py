@@ -61,6 +61,13 @@ def test_a_box_shows_the_statics_that_were_written_and_its_defaults_on_hover(pic
     assert "defaults: heads = 2, ff = 16" in layers[2].details
 
 
+@pytest.mark.parametrize(("written", "shown"), [("1 - x", "1 −"), ("x - 1", "− 1"), ("2 / x", "2 ÷"), ("2 * x", "× 2")])
+def test_a_number_stands_before_or_behind_the_sign_as_in_the_program(tmp_path: Path, written: str, shown: str) -> None:
+    (tmp_path / "m.arch").write_text(f"block m(x: seq[n, 8]) -> seq[n, 8] {{\n    return {written}\n}}\n")
+    titles = [box.title for box in draw(compile_named(tmp_path / "m.arch", "m", None, {})).boxes]
+    assert shown in titles
+
+
 def test_a_box_names_what_it_computes(picture: Box) -> None:
     assert [layer.output for layer in boxes(picture, "layer")] == [f"{name}: seq[n, 8]" for name in "abc"]
 

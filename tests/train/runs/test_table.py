@@ -302,10 +302,11 @@ def test_a_run_with_an_impossible_number_of_threads_is_not_counted(tmp_path: Pat
 def test_a_run_whose_times_are_damaged_or_missing_is_not_counted(tmp_path: Path, lines: str) -> None:
     folder = run_folder(tmp_path / "run")
     (folder / "timings.jsonl").write_text(lines)
-    assert time_of(folder) == TimeSpent()
+    assert replace(time_of(folder), untimed=0) == TimeSpent()
 
 
 def test_the_sentence_names_the_unit_and_rounds_up() -> None:
+    assert "times the threads; 2 more have no times)." in TimeSpent(1, 0.001, untimed=2).sentence()
     assert TimeSpent(1, 0.001).sentence() == (
         "Cost: at most 0.01 core-hours of training in 1 finished run (wall time of steps and validation, on a CPU "
         "times the threads)."
