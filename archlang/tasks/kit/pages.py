@@ -127,7 +127,8 @@ class PageTask(ByLength):
         """Returns the targets and the scored positions: an answer stands at the end of its sequence."""
         before = x.lengths - answers.lengths
         if (before < 0).any():
-            raise mistakes.answer_too_long(self.name, int(answers.lengths.max()), int(x.lengths[before.argmin()]))
+            worst = before.argmin()
+            raise mistakes.answer_too_long(self.name, int(answers.lengths[worst]), int(x.lengths[worst]))
         in_answer = ranges(x.lengths) >= np.repeat(before, x.lengths)
         targets, scored = np.zeros(len(x.values), dtype=answers.values.dtype), np.zeros(len(x.values), dtype=np.bool_)
         targets[in_answer], scored[in_answer] = answers.values, marks != 0
