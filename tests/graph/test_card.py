@@ -90,6 +90,13 @@ def of_program(file: Path, name: str | None = None, **sizes: int) -> Card:
     return card(compile_named(file, name, None, {size: str(number) for size, number in sizes.items()}))
 
 
+def test_costs_of_open_sizes_are_lower_bounds(tmp_path: Path) -> None:
+    (tmp_path / "m.arch").write_text("block m(x: seq[n, d]) -> seq[n, d] {\n    return linear[d](linear[3](x))\n}\n")
+    rows = dict(of_program(tmp_path / "m.arch", "m").rows())
+    assert all(rows[name].startswith("at least ") for name in ("parameters", "FLOPs of a prompt", "activations"))
+    assert dict(of_program(tmp_path / "m.arch", "m", d=4).rows())["parameters"].startswith("31, ")
+
+
 def on_page(page: str, name: str, **sizes: int) -> Card:
     """The card of a program on a page of the documentation."""
     texts = re.findall(r"^```arch\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
