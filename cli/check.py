@@ -34,7 +34,6 @@ def check(
     as_json: arguments.AsJson = False,
     plugin: arguments.Plugin = None,
     allow: arguments.Allow = None,
-    as_sarif: Annotated[bool, flag("--sarif", "Print errors and warnings as SARIF 2.1.0.")] = False,
     fix: Annotated[bool, flag("--fix", "Correct errors that have one safe correction first.")] = False,
 ) -> None:  # fmt: skip
     """Check programs: names, statics, shapes, lengths, causality, and whether models fit their tasks.
@@ -49,15 +48,13 @@ def check(
     """
     from archlang.plan.check import check as check_file
 
-    if as_json and as_sarif:
-        console.fail("`--json` and `--sarif` exclude each other", "use one of them", code=2)
     piped = arguments.is_standard_input(files, "check")
     if piped and (fix or plugin):
         console.fail(f"`-` cannot be combined with `{'--fix' if fix else '--plugin'}`", "name a file", code=2)
     paths = files if piped else arguments.arch_files(files)
     # The programs of a named folder may use each other.
     allowed = (*(allow or ()), *(path for path in files if os.path.isdir(path)))
-    corrected = sum(_correct(path, allowed, as_json or as_sarif) for path in each(paths)) if fix else 0
+    corrected = sum(_correct(path, allowed, as_json) for path in each(paths)) if fix else 0
     unique: dict[tuple[str, str, str], Diagnostic] = {}
     with _rare_collections():
         for path in each(paths):
@@ -68,10 +65,10 @@ def check(
             }
     diagnostics = list(unique.values())
     errors = sum(diagnostic.is_error for diagnostic in diagnostics)
-    if as_json or as_sarif:
-        from archlang.errors import exchange
+    if as_json:
+        from archlang.errors.exchange import to_json
 
-        console.out.write(exchange.to_json(diagnostics) if as_json else exchange.to_sarif(diagnostics))
+        console.out.write(to_json(diagnostics))
     else:
         console.show(diagnostics)
         console.out.print(_summary(len(paths), corrected, errors, len(diagnostics) - errors))

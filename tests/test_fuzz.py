@@ -32,7 +32,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.lower.text import print_torch
 from archlang.compile import load_named
 from archlang.errors import ArchlangError, ProgramError, Source
-from archlang.errors.exchange import to_json, to_sarif
+from archlang.errors.exchange import to_json
 from archlang.errors.render import plain
 from archlang.export.plain.file import plain_text
 from archlang.graph.text import parse_graph, print_graph
@@ -150,7 +150,7 @@ def assert_program_is_read_or_reported(data: bytes) -> None:
         diagnostics = error.diagnostics
         text = ""
     assert time.perf_counter() - start < SLOWEST
-    for show in (plain, to_json, to_sarif):
+    for show in (plain, to_json):
         show(diagnostics).encode("utf-8")
     if not any(diagnostic.is_error for diagnostic in diagnostics):
         formatted = format_program(parse(decode(text.encode(), "x.arch")))

@@ -17,7 +17,7 @@ ACTS = (
     # The numbers of the result.
     "bounded", "positive", "rectifies", "exponential", "logarithm", "unit", "normalises", "choice",
     # How they follow from those of the arguments.
-    "moves", "slices", "joins", "columns", "sums", "affine", "bilinear",
+    "moves", "masks", "slices", "joins", "columns", "sums", "sums_later", "affine", "bilinear",
     # What the result reads of positions.
     "window", "attends", "relative", "absolute",
     # What becomes of a state from position to position.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log, prod
 
 from archlang.graph.facts import Act
-from archlang.graph.graph import Graph, Node, Region, loop_layout, takes_positions
+from archlang.graph.graph import NUMBER, Graph, Input, Instance, Node, Region, loop_layout, takes_positions
 from archlang.graph.growth import growths
 from archlang.graph.operations import (
     Arithmetic,
@@ -148,9 +148,20 @@ _Value = _Known | _StateValue
 def transitions(graph: Graph) -> Sequence[Transition]:
     """Returns the transitions of all states that scans and blocks carry from position to position, in their order."""
     graph = normalize(graph)
-    analysis = _TransitionAnalysis(graph)
+    analysis = _TransitionAnalysis(graph.instances)
     analysis.region(graph.region, {value.id: _Known() for value in graph.region.inputs})
     return [each for node in graph.region.walk() for each in analysis.moves.get(node.id, ())]
+
+
+def ranges(
+    nodes: Sequence[Node], instances: Mapping[str, Instance], numbers: Mapping[str, float]
+) -> Mapping[str, tuple[float, float]]:
+    """Returns between what the numbers of values, and of those that they read, lie; `numbers` are known."""
+    inputs = [Input(source, NUMBER) for node in nodes for source in node.inputs]
+    region = Region(tuple(inputs), tuple(nodes), (*(each.id for each in inputs), *(node.id for node in nodes)))
+    known = {each.id: _Known() for each in inputs} | {name: _Known(n, n, True) for name, n in numbers.items()}
+    values = zip(region.results, _TransitionAnalysis(instances).region(region, known), strict=True)
+    return {name: (value.low, value.high) for name, value in values}
 
 
 def describe(moves: Sequence[Transition]) -> Sequence[str]:
@@ -174,8 +185,8 @@ def _ranks(form: _StateValue) -> tuple[_Factor, ...]:
 
 
 class _TransitionAnalysis:
-    def __init__(self, graph: Graph) -> None:
-        self._instances = graph.instances
+    def __init__(self, instances: Mapping[str, Instance]) -> None:
+        self._instances = instances
         self.moves: dict[str, Sequence[Transition]] = {}
         self._done: dict[Sequence[object], Sequence[_Value]] = {}
 
@@ -447,7 +458,8 @@ def _known_result(
         unit = (unit, node.id) if unit and before == after else unit  # such as rows in another order
         least, most = min(0.0, value.least), max(0.0, value.most)
         return replace(value, low=low, high=high, fixed=fixed, unit=unit, least=least, most=most, parts=())
-    low, high = -inf, inf
+    if "masks" not in acts:
+        low, high = -inf, inf
     if "exponential" in acts:
         low, high = _exponential(value.low), _exponential(value.high)
     if "logarithm" in acts:

@@ -1,9 +1,13 @@
-"""How many columns up to its own a row of a map reads, where blocks with the act `window` make all others 0."""
+"""Which columns of a map a row reads, where blocks with the act `window`, or exponentials that underflow, make all
+others 0."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from math import inf
 
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
+from archlang.graph.transitions import ranges
 from archlang.types.causality import Manner, manner_of
 
 # What each number of such a map reads is at its own row and column.
@@ -30,26 +34,72 @@ def window(group: Iterable[Node], instances: Mapping[str, Instance]) -> int:
     cut: dict[str, int] = {}  # the maps that are 0 elsewhere
     maps: set[str] = set()
     for node in group:
-        instance = instances[node.operation.instance] if isinstance(node.operation, Call) else None
-        acts = {act.word: act.numbers for act in instance.acts} if instance is not None else {}
+        instance, acts = _instance(node, instances)
         read = maps.intersection(node.inputs)
-        if not isinstance(node.operation, Arithmetic | Call) or "absolute" in acts:
+        if not isinstance(node.operation, Arithmetic | Call):
             return 0
         if instance is not None and "window" in acts and _is_map(node):
             if manner_of(instance.reads[0])[0] is not Manner.TRIANGULAR:
                 return 0  # it reads later columns, too
             cut[node.id] = int(acts["window"][0])
-        elif not _is_map(node):
-            if not read <= cut.keys() or "bilinear" not in acts or len(node.inputs) > 2:
-                return 0
-        elif instance is not None:
-            near = {Manner.POINTWISE} if read else _OF_THE_PAIR
-            manners = {manner_of(each)[0] for each in instance.reads}
-            if not manners <= ({*near, Manner.LENGTH} if "relative" in acts else near):
-                return 0
+        elif not (
+            _is_of_pair(instance, acts, bool(read)) if _is_map(node) else _adds(node, acts) and read <= cut.keys()
+        ):
+            return 0
         if _is_map(node):
             maps.add(node.id)
     return max(cut.values(), default=0)
+
+
+def fading(group: Sequence[Node], instances: Mapping[str, Instance], numbers: Mapping[str, float]) -> str | None:
+    """Returns the map of a group that never decreases along a row up to the row's column, and makes all weights 0 where
+    its exponential is 0; None if there is none. A row may be computed without these columns. `numbers` are known."""
+    found = ranges(group, instances, numbers)
+    sums = None
+    below: set[str] = set()  # the maps that are at most these sums
+    gone: set[str] = set()  # those that are 0 where the exponentials of these are
+    maps: set[str] = set()
+    for node in group:
+        instance, acts = _instance(node, instances)
+        read = maps.intersection(node.inputs)
+        if not isinstance(node.operation, Arithmetic | Call):
+            return None
+        if "sums_later" in acts:
+            is_causal = instance is not None and manner_of(instance.reads[0])[0] is Manner.TRIANGULAR
+            if sums is not None or not is_causal or found[node.inputs[0]][1] > 0:
+                return None
+            sums = node.id
+            below.add(node.id)
+        elif not (_is_of_pair(instance, acts, bool(read)) if _is_map(node) else _adds(node, acts) and read <= gone):
+            return None
+        elif _is_map(node):
+            kept, raised = [found[each] for each in node.inputs if each not in gone], {*node.inputs} - below
+            is_product = node.operation is Arithmetic.MULTIPLY and not {-inf, inf} & {*chain(*kept)}
+            if (read & gone and is_product) or ("masks" in acts and not kept) or ("exponential" in acts and not raised):
+                gone.add(node.id)
+            elif node.operation is Arithmetic.ADD and read & below and all(found[each][1] <= 0 for each in raised):
+                below.add(node.id)
+        if _is_map(node):
+            maps.add(node.id)
+    return sums
+
+
+def _instance(node: Node, instances: Mapping[str, Instance]) -> tuple[Instance | None, Mapping[str, Sequence[float]]]:
+    """Returns the instance of a call, and what it acts."""
+    instance = instances[node.operation.instance] if isinstance(node.operation, Call) else None
+    return instance, {act.word: act.numbers for act in instance.acts} if instance is not None else {}
+
+
+def _is_of_pair(instance: Instance | None, acts: Collection[str], reads_map: bool) -> bool:
+    """Whether numbers of a map depend on the query and the key of their row and column, and on the distance, alone."""
+    near = {Manner.POINTWISE} if reads_map else _OF_THE_PAIR
+    manners = set() if instance is None or "masks" in acts else {manner_of(each)[0] for each in instance.reads}
+    return "absolute" not in acts and manners <= ({*near, Manner.LENGTH} if "relative" in acts else near)
+
+
+def _adds(node: Node, acts: Collection[str]) -> bool:
+    """Whether a value adds up what a map has in its rows: a 0 adds nothing."""
+    return "absolute" not in acts and ("bilinear" in acts or "sums" in acts) and len(node.inputs) <= 2
 
 
 def _is_map(node: Node) -> bool:

@@ -50,18 +50,12 @@ def test_a_mistake_in_a_shared_file_is_reported_once(archlang: Command, folder: 
     assert archlang("check", "one.arch", "two.arch", "bad.arch").err.count("E0202") == 1
 
 
-def test_json_and_sarif_list_the_diagnostics(archlang: Command, folder: Path) -> None:
+def test_json_lists_the_diagnostics(archlang: Command, folder: Path) -> None:
     result = archlang("check", "--json", "bad.arch")
     assert (result.code, result.err) == (1, "")
     (entry,) = json.loads(result.out)
     assert (entry["code"], entry["file"], entry["remedy"]) == ("E0202", "bad.arch", "did you mean `norm`?")
     assert json.loads(archlang("check", "--json", "good.arch").out) == []
-    (run,) = json.loads(archlang("check", "--sarif", "bad.arch").out)["runs"]
-    assert [each["ruleId"] for each in run["results"]] == ["E0202"]
-
-
-def test_json_and_sarif_at_once_is_a_wrong_command_line(archlang: Command, folder: Path) -> None:
-    assert archlang("check", "--json", "--sarif", "good.arch").code == 2
 
 
 @pytest.mark.parametrize(

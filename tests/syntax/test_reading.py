@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from archlang.errors import Diagnostic, ProgramError
-from archlang.errors.exchange import to_json, to_sarif
+from archlang.errors.exchange import to_json
 from archlang.errors.render import plain
 from archlang.syntax.reading import LARGEST, read
 
@@ -15,7 +15,7 @@ def mistake(path: str | Path) -> Diagnostic:
     with pytest.raises(ProgramError) as caught:
         read(path)
     (diagnostic,) = caught.value.diagnostics
-    for show in (plain, to_json, to_sarif):
+    for show in (plain, to_json):
         assert show([diagnostic]).encode("utf-8")
     return diagnostic
 

@@ -26,10 +26,10 @@ from torch import fx, nn
 
 from archlang.backend.decode.block_cache import row_arguments
 from archlang.backend.kernels.elementwise import NO_REUSE, Reuse, added, scaled
-from archlang.backend.runtime.row_blocks import AxisSlice, Pairs, RowBlocks
+from archlang.backend.runtime.row_blocks import AxisSlice, Pairs, RowBlocks, column_maxima
 from archlang.graph.graph import Instance, Node
 from archlang.graph.operations import Arithmetic, Call
-from archlang.graph.windows import window
+from archlang.graph.windows import fading, window
 from archlang.types import Dim, Type
 from archlang.types.causality import NOTHING, PAIRED, POINTWISE, Horizon, Manner, join_all, manner_of
 
@@ -249,7 +249,7 @@ class _Fusion:
         slices, modules = tuple(body.slices), body.modules()
         runtime = RowBlocks(
             function, fused, body.chain, body.is_biased, slices, modules, body.random(), body.width(), body.window(),
-            pairs,
+            body.is_fading, pairs,
         )  # fmt: skip
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
@@ -272,7 +272,7 @@ class _GroupBody:
         self._members = members
         self._types = types
         self._first_row = self.graph.placeholder("first_row")
-        self.is_biased = False
+        self.is_biased = self.is_fading = False
         self.chain: tuple[str, ...] = ()
         self._taken: dict[tuple[fx.Node, AxisSlice], fx.Node] = {}
         self._kinds_taken: dict[fx.Node, Type | None] = {}
@@ -297,7 +297,12 @@ class _GroupBody:
             elif target in _OPERATORS and reuse != NO_REUSE:
                 target, arguments, keywords = self._overwriting(node, arguments, reuse)
             self.copies[node] = self.graph.create_node(node.op, target, arguments, keywords, node.name)
-        self.graph.output(tuple(self.copies[node] for node in self._group.results))
+        results = [self.copies[node] for node in self._group.results]
+        if sums := self._fading():
+            self.is_fading = True
+            with self.graph.inserting_after(self.copies[sums]):
+                results.append(self.graph.call_function(column_maxima, (self.copies[sums],)))
+        self.graph.output(tuple(results))
 
     # Memory
 
@@ -357,10 +362,24 @@ class _GroupBody:
 
     def window(self) -> int:
         """Returns how many columns up to its own a row reads, 0 for all."""
+        return window(*self._origins()) if self._is_cut() else 0
+
+    def _fading(self) -> fx.Node | None:
+        """Returns the map of sums below whose underflow all weights are 0, if there is one."""
+        members = [self._members[node] for node in self.copies]
+        arguments = [pair for member in members for pair in zip(member.origin.inputs, member.node.args, strict=False)]
+        numbers = {name: value for name, value in arguments if isinstance(value, int | float)}
+        sums = fading(*self._origins(), numbers) if self._is_cut() else None
+        return next((member.node for member in members if member.origin.id == sums), None)
+
+    def _origins(self) -> tuple[Sequence[Node], Mapping[str, Instance]]:
         members = [self._members[node] for node in self.copies]
         instances = {member.instance.path: member.instance for member in members if member.instance is not None}
-        is_cut = all(node.type.lengths[1] in self._limited for node in (m.origin for m in members if m.is_map))
-        return window([member.origin for member in members], instances) if is_cut else 0
+        return [member.origin for member in members], instances
+
+    def _is_cut(self) -> bool:
+        maps = (self._members[node].origin for node in self.copies if self._members[node].is_map)
+        return all(map_.type.lengths[1] in self._limited for map_ in maps)
 
     # Arguments
 

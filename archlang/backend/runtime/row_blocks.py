@@ -8,6 +8,7 @@ from math import inf, prod
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 
@@ -150,6 +151,17 @@ def _zeros_in_order_of(shape: torch.Size, like: Tensor) -> Tensor:
     return like.new_zeros([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(shape))])
 
 
+def column_maxima(sums: Float[Tensor, "b n m h"]) -> Float[Tensor, " m"]:
+    """Returns the largest number of each column of a map, without derivatives."""
+    return sums.detach().amax((0, 1, 3)) if sums.numel() else sums.new_zeros(sums.shape[2])
+
+
+def _count_of_zeros(maxima: Float[Tensor, " m"]) -> int:
+    """Returns how many numbers have an exponential that is 0 with certainty, whatever computes it."""
+    wide = maxima.to(torch.promote_types(maxima.dtype, torch.float32))
+    return int(((wide + 1).exp() == 0).sum())
+
+
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
     """A group of maps. `body` takes the module that runs it, the position of the first row and the slices of its
@@ -158,6 +170,8 @@ class RowBlocks:
     the last one first. `modules` are those that the bodies call, with their classes if these must be as they were
     compiled, and `random` those that draw in training.
     `width` is the number of features of the widest map, `window` how many columns up to its own a row reads, 0 for all.
+    `is_fading` says that `body` returns the `column_maxima` of a map, too: rows read nothing of the columns before the
+    last one at which the exponential of these is 0.
     `pairs` is the group for `flex_attention`, if that can compute it, and `works` says whether it did, with derivatives
     and without."""
 
@@ -170,6 +184,7 @@ class RowBlocks:
     random: tuple[str, ...]
     width: int
     window: int
+    is_fading: bool
     pairs: Pairs | None
     works: dict[bool, bool] = field(default_factory=dict)
 
@@ -211,20 +226,35 @@ class RowBlocks:
         size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
         holds_maps = torch.is_grad_enabled() and not (window and body is self.fused)
-        run, left = partial(body, owner), _KEPT if holds_maps else inf
-        parts: list[tuple[Tensor, ...]] = []
+        run, left, reach = partial(body, owner), _KEPT if holds_maps else inf, window
+        tries_near = self._sample(values).is_cpu
+        parts: list[Sequence[Tensor]] = []
         for sample in range(0, batch, samples):
             rows = []
             # The last rows first: the memory of long rows serves for shorter ones, while growing ones leave holes.
             for first in reversed(range(0, n, size)):
                 end = min(n, first + size)
-                begin = max(0, min(seen + first + 1 - window, columns - 1)) if window else 0
-                taken = RowRange(first, end, slice(begin, seen + end), slice(sample, sample + samples))
-                cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
-                sliced, values = zip(*cuts, strict=True)
-                read = min(seen + end, columns) - begin if is_limited else columns
-                left -= samples * (end - first) * read * self.width
-                rows.append((run if left >= 0 else partial(recomputed, run))(seen + first - begin, *sliced))
+                nearest = max(0, min(seen + first + 1 - reach, columns - 1)) if reach else 0
+                for begin in (nearest, 0):
+                    taken = RowRange(first, end, slice(begin, seen + end), slice(sample, sample + samples))
+                    cuts = [part.cut(value, taken) for part, value in zip(self.slices, values, strict=True)]
+                    sliced, rest = zip(*cuts, strict=True)
+                    read = min(seen + end, columns) - begin if is_limited else columns
+                    left -= samples * (end - first) * read * self.width
+                    computed: Sequence[Tensor] = (run if left >= 0 else partial(recomputed, run))(
+                        seen + first - begin, *sliced
+                    )
+                    if not self.is_fading:
+                        break
+                    *computed, maxima = computed
+                    faded = _count_of_zeros(maxima) if tries_near else 0
+                    # The next rows may read as many columns, and some more.
+                    reach = (seen + first + 1 - begin - faded) * 5 // 4 + 1 if faded else 0
+                    if faded or not begin:
+                        break
+                    tries_near = False
+                values = rest
+                rows.append(computed)
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))
         return tuple(torch.cat(blocks) for blocks in zip(*parts, strict=True))
 

@@ -79,6 +79,13 @@ BODIES = {
     "stick-breaking": "s = scores[2](h, h)\nr = lower_triangle[diagonal = -1](log(1.1 - sigmoid(s)))\n"
         "e = exp(cumulative_sum_keys[backward = true, exclusive = true](r))\n"
         "y = weigh(lower_triangle[diagonal = -1](sigmoid(s) * e), h)",
+    "sticks that break at once, with what remains": "s = 300 * scores[2](h, h) + 150\n"
+        "r = cumulative_sum_keys[backward = true, exclusive = true, causal = true](lower_triangle[-1](-softplus(s)))\n"
+        "a = lower_triangle[-1](sigmoid(s) * exp(r))\n"
+        "y = weigh[causal = true](a, linear[d](h)) + linear[d](1 - sum_keys[causal = true](a))",
+    "decay along keys, with a penalty": "s = scores[2](h, h)\n"
+        "r = cumulative_sum_keys[backward = true, causal = true](300 * log(sigmoid(s)))\n"
+        "y = weigh[causal = true](exp(-softplus(s) + r), h)",
     "a quotient of maps": "s = scores[2](h, k)\ny = weigh(sigmoid(s) / (1 + exp(s)), k)",
     "a number for each sample": "y = weigh(softmax_keys(mean(linear[2](h)) * scores[2](h, k)), k)",
     "a map that a layer after it reads too": "b = exp(scores[2](h, k))\ny0 = h + weigh(softmax_keys(b), k)\n"
@@ -183,6 +190,54 @@ def test_maps_that_only_blocks_by_rows_read_become_one_call(name: str, body: str
 def test_the_lowered_program_says_which_line_needs_a_whole_map(name: str, reason: str, build: Build) -> None:
     by_rows, _ = build(BODIES[name])
     assert any("is held as a whole" in line and reason in line for line in print_torch(by_rows).splitlines())
+
+
+SUMS = "r = cumulative_sum_keys[backward = true, causal = true](-softplus(scores[2](h, h)))\n"
+FADING = "y = weigh[causal = true](exp(r), h)"
+
+
+@pytest.mark.parametrize(
+    ("sums", "weighed", "is_fading"),
+    [
+        (SUMS, FADING, True),
+        (
+            SUMS,
+            "y = linear[d](sum_keys[causal = true](exp(r))) + weigh[causal = true](sigmoid(scores(h, h)) * exp(r), h)",
+            True,
+        ),
+        (SUMS, "y = weigh[causal = true](exp(r - 1), h)", False),
+        (SUMS, "y = weigh[causal = true](exp(r + softplus(scores[2](h, h))), h)", False),
+        (
+            SUMS,
+            "y = weigh[causal = true](exp(r) * scores[2](h, h), h)",
+            False,
+        ),  # infinite scores times 0 are no numbers
+        (SUMS, "y = weigh[causal = true](exp(r) + sigmoid(scores[2](h, h)), h)", False),
+        (SUMS, "y = weigh[causal = true](exp(-r), h)", False),
+        (SUMS, "y = weigh[causal = true](softmax_keys[causal = true](exp(r)), h)", False),
+        (SUMS, "y = weigh[causal = true](exp(r), h) + weigh[causal = true](sigmoid(r), h)", False),
+        (SUMS, "y = linear[d](max_keys[causal = true](exp(r)))", False),
+        (SUMS.replace("backward = true, ", ""), FADING, False),
+        (SUMS.replace("causal = true", "exclusive = true"), FADING, False),
+        (SUMS.replace("-softplus", "softplus"), FADING, False),
+        (SUMS.replace("-softplus", "tanh"), FADING, False),
+    ],
+)
+def test_keys_are_left_out_only_if_underflow_makes_their_weights_0(
+    sums: str, weighed: str, is_fading: bool, build: Build
+) -> None:
+    by_rows, _ = build(sums + weighed)
+    assert ("column_maxima" in print_torch(by_rows)) is is_fading
+
+
+def test_a_row_reads_the_keys_before_its_sticks_are_broken(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_blocks(monkeypatch, 1)
+    by_rows, _ = build(BODIES["sticks that break at once, with what remains"])
+    columns: list[int] = []
+    noted(type(by_rows.get_submodule("cumulative_sum_keys")), columns, 2, monkeypatch)
+    with torch.no_grad():
+        by_rows(torch.zeros(1, 60, dtype=torch.int64), torch.zeros(1, 6, dtype=torch.int64))
+    assert (columns[0], max(columns[1:]) < 20) == (60, True)
 
 
 def small_blocks(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
