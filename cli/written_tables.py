@@ -122,6 +122,8 @@ def field(
         words += ["--out", str(Path("runs", "field"))]
     if results.is_file():
         words += ["--also", str(results)]
+    elif "--also" not in options:
+        console.err.print("the measured results are in the repository only: `--also recipes/results/field.jsonl`")
     assert context.parent is not None
     assert isinstance(context.parent.command, TyperGroup)
     command = context.parent.command.commands["table"]

@@ -425,8 +425,9 @@ def test_some_rows_run_and_all_are_shown_with_the_runs_of_another_folder(archlan
     assert (unknown.code, "did you mean “Tiny”?" in unknown.err) == (2, True)
 
 
-def test_records_that_are_damaged_are_named_with_their_line(archlang: Command, folder: Path) -> None:
-    (folder / "all.jsonl").write_text('{"run": "tiny"}\n')
+@pytest.mark.parametrize("records", ['{"run": "tiny"}\n', '{"run": "ti'])
+def test_records_that_are_damaged_are_named_with_their_line(records: str, archlang: Command, folder: Path) -> None:
+    (folder / "all.jsonl").write_text(records)
     result = table(archlang, "--no-run", "--also", "all.jsonl")
     assert result.code == 1
     assert "all.jsonl is damaged: line 1: " in result.err

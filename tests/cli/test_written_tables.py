@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from archlang.resolve import library
 from tests.cli.conftest import TINY, Command
 from tests.tiny_run import TASK
 
@@ -148,6 +150,15 @@ def test_the_field_is_shown_and_nothing_runs(archlang: Command) -> None:
     assert result.code == 0
     assert re.search(r"^\| Attention, no positions \| \d", result.out, re.MULTILINE)
     assert "measured: 495 cells" in archlang("field", "--list").out
+
+
+def test_an_installation_without_the_results_says_where_they_are(
+    archlang: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = library.recipe_files()["field/table"]
+    installed = shutil.copytree(table.parent, tmp_path / "installed" / "field") / table.name
+    monkeypatch.setattr(library, "recipe_files", lambda: {"field/table": installed})
+    assert "`--also recipes/results/field.jsonl`" in archlang("field", "--list").err
 
 
 def test_options_of_ones_own_block_need_its_program(archlang: Command) -> None:

@@ -262,14 +262,15 @@ def read_timings(folder: Path) -> tuple[Timing, ...]:
 
 def read_recorded_runs(file: Path) -> dict[str, schemas.RecordedRun]:
     """Returns the runs of the records of a table, by the names of their folders."""
-    runs = _parsed(file.parent, file.name, schemas.RecordedRun.model_validate_json)
+    runs = _parsed(file.parent, file.name, schemas.RecordedRun.model_validate_json, is_written_at_once=True)
     return {run.run: run for run in runs}
 
 
-def _parsed(folder: Path, name: str, parse: Callable[[str], Line]) -> Iterator[Line]:
+def _parsed(folder: Path, name: str, parse: Callable[[str], Line], is_written_at_once: bool = False) -> Iterator[Line]:
     text = read_text(folder, name) if has(folder, name) else ""
     # A running or killed process may have written half of the last line.
-    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+    end = None if is_written_at_once else text.rfind("\n") + 1
+    for number, line in enumerate(text[:end].splitlines(), 1):
         try:
             yield parse(line)
         except ValidationError as error:
