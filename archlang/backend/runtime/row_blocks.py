@@ -223,7 +223,7 @@ class RowBlocks:
         keep_freed_memory()
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]
-        size = min(n, max(_LEAST_ROWS, block * n * batch // entries))
+        size = min(n, _LEAST_ROWS if self.is_fading else max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
         holds_maps = torch.is_grad_enabled() and not (window and body is self.fused)
         run, left, reach = partial(body, owner), _KEPT if holds_maps else inf, window
