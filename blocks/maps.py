@@ -585,8 +585,13 @@ class Interpolate(Weightless):
         t, p = heads_first(t), heads_first(p)
         if is_plain() and not p.stride(1):  # one map of places that heads share
             p = p[:, :1]
+        far = 0
         if mask_k is None:
-            place = p.clamp(0, max(0, t.shape[3] - 1))
+            last = max(0, t.shape[3] - 1)
+            if is_large_on_cpu(p, p.numel(), _MANY_PLACES):
+                # The first columns, if all rows are at their last place there, as are contextual positions of far keys.
+                far = int((p.detach().amin((0, 1, 2)) >= last).int().cumprod(0).sum())
+            place = p[..., far:].clamp(0, last)
         else:
             t = t.masked_fill(~mask_k[:, None, None], 0.0)
             place = p.clamp(min=0.0).minimum((mask_k.sum(1) - 1).clamp(min=0)[:, None, None, None].to(p.dtype))
@@ -597,10 +602,10 @@ class Interpolate(Weightless):
         part = place - index
         values = t.gather(3, index.expand(-1, t.shape[1], -1, -1))
         is_large = is_large_on_cpu(place, place.numel(), _MANY_PLACES) and not place.requires_grad
-        if is_large and holds(part == 0):
-            return heads_last(values)
-        after = t.gather(3, known.ceil().long().expand(-1, t.shape[1], -1, -1))
-        return heads_last(torch.lerp(values, after, part.to(values.dtype)))
+        if not (is_large and holds(part == 0)):
+            after = t.gather(3, known.ceil().long().expand(-1, t.shape[1], -1, -1))
+            values = torch.lerp(values, after, part.to(values.dtype))
+        return heads_last(torch.cat((t[..., -1:].expand(-1, -1, -1, far), values), -1) if far else values)
 
 
 def backward_distances(q: Float[Tensor, "b n d"], k: Float[Tensor, "b m e"], first_row: int) -> Tensor:

@@ -290,6 +290,20 @@ def test_places_that_heads_share_are_looked_up_as_those_of_each_head() -> None:
     agree(shared, of_each, normal(B, N, 3, H), 3 * torch.rand(B, N, M, 1, dtype=torch.float64) - 0.5)
 
 
+@pytest.mark.parametrize("last", [0, 1, M])
+def test_first_columns_at_the_last_place_are_those_of_one_entry(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_few(t: Tensor, p: Tensor) -> Tensor:
+        with monkeypatch.context() as patched:
+            patched.setattr("archlang.blocks.maps._MANY_PLACES", 10**9)
+            result: Tensor = Interpolate(h=H)(t, p)
+        return result
+
+    monkeypatch.setattr("archlang.blocks.maps._MANY_PLACES", 1)
+    places = 1.9 * torch.rand(B, N, M, H, dtype=torch.float64)
+    places[:, :, :last] += 2.0
+    agree(Interpolate(h=H), in_few, normal(B, N, 3, H), places)
+
+
 def test_a_place_that_is_nan_is_interpolated_to_nan() -> None:
     result = Interpolate(h=1)(normal(1, 1, 3, 1), torch.tensor([[[[torch.nan], [1.0]]]], dtype=torch.float64))
     assert result.flatten().isnan().tolist() == [True, False]
