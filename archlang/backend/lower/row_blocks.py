@@ -245,11 +245,13 @@ class _Fusion:
         )
         chain = body.fused()
         fused = None if chain is None else self._compiled(f"{name}_fused", chain, {})
+        near = body.near()
+        near_body = None if near is None else self._compiled(f"{name}_near", near, {})
         pairs = body.pairs(lambda score: self._compiled(f"{name}_score", score, {}))
         slices, modules = tuple(body.slices), body.modules()
         runtime = RowBlocks(
             function, fused, body.chain, body.is_biased, slices, modules, body.random(), body.width(), body.window(),
-            body.is_fading, pairs,
+            near_body, pairs,
         )  # fmt: skip
         arguments = tuple(self._copies[source] for source in body.sources)
         call = self._fused.create_node("call_function", runtime.function(name), arguments, {}, f"{name}_results")
@@ -272,7 +274,7 @@ class _GroupBody:
         self._members = members
         self._types = types
         self._first_row = self.graph.placeholder("first_row")
-        self.is_biased = self.is_fading = False
+        self.is_biased = False
         self.chain: tuple[str, ...] = ()
         self._taken: dict[tuple[fx.Node, AxisSlice], fx.Node] = {}
         self._kinds_taken: dict[fx.Node, Type | None] = {}
@@ -297,12 +299,7 @@ class _GroupBody:
             elif target in _OPERATORS and reuse != NO_REUSE:
                 target, arguments, keywords = self._overwriting(node, arguments, reuse)
             self.copies[node] = self.graph.create_node(node.op, target, arguments, keywords, node.name)
-        results = [self.copies[node] for node in self._group.results]
-        if sums := self._fading():
-            self.is_fading = True
-            with self.graph.inserting_after(self.copies[sums]):
-                results.append(self.graph.call_function(column_maxima, (self.copies[sums],)))
-        self.graph.output(tuple(results))
+        self.graph.output(tuple(self.copies[node] for node in self._group.results))
 
     # Memory
 
@@ -364,13 +361,22 @@ class _GroupBody:
         """Returns how many columns up to its own a row reads, 0 for all."""
         return window(*self._origins()) if self._is_cut() else 0
 
-    def _fading(self) -> fx.Node | None:
-        """Returns the map of sums below whose underflow all weights are 0, if there is one."""
+    def near(self) -> fx.Graph | None:
+        """Returns a body that also returns the `column_maxima` of the map below whose underflow all weights are 0, if
+        there is one."""
         members = [self._members[node] for node in self.copies]
         arguments = [pair for member in members for pair in zip(member.origin.inputs, member.node.args, strict=False)]
         numbers = {name: value for name, value in arguments if isinstance(value, int | float)}
         sums = fading(*self._origins(), numbers) if self._is_cut() else None
-        return next((member.node for member in members if member.origin.id == sums), None)
+        if sums is None:
+            return None
+        graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
+        results: Any = graph.graph_copy(self.graph, copies)  # Any: of torch.fx
+        source = next(copies[self.copies[member.node]] for member in members if member.origin.id == sums)
+        with graph.inserting_after(source):  # before anything overwrites it
+            maxima = graph.call_function(column_maxima, (source,))
+        graph.output((*results, maxima))
+        return graph
 
     def _origins(self) -> tuple[Sequence[Node], Mapping[str, Instance]]:
         members = [self._members[node] for node in self.copies]

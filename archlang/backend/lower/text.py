@@ -42,7 +42,11 @@ def map_forms(code: Code) -> Iterator[str]:
     for rows in code.rows:
         if rows.origins:
             last = rows.origins[max(rows.origins)]
-            others = {"_fused": "torch's fused attention", "_score": "flex_attention"}
+            others = {
+                "_fused": "torch's fused attention",
+                "_score": "flex_attention",
+                "_near": "those keys alone whose weights are not 0",
+            }
             forms = ["by rows", *(f"by {form}" for end, form in others.items() if rows.name + end in names)]
             yield visible(f"the maps of `{_first_line(last)}` at {last.span} are computed {' or '.join(forms)}")
     for loop in code.loops:

@@ -170,8 +170,8 @@ class RowBlocks:
     the last one first. `modules` are those that the bodies call, with their classes if these must be as they were
     compiled, and `random` those that draw in training.
     `width` is the number of features of the widest map, `window` how many columns up to its own a row reads, 0 for all.
-    `is_fading` says that `body` returns the `column_maxima` of a map, too: rows read nothing of the columns before the
-    last one at which the exponential of these is 0.
+    `near` returns what `body` does and the `column_maxima` of a map, unless it is None: rows read nothing of columns
+    before one at which the exponential of these is 0.
     `pairs` is the group for `flex_attention`, if that can compute it, and `works` says whether it did, with derivatives
     and without."""
 
@@ -184,7 +184,7 @@ class RowBlocks:
     random: tuple[str, ...]
     width: int
     window: int
-    is_fading: bool
+    near: Callable[..., tuple[Tensor, ...]] | None
     pairs: Pairs | None
     works: dict[bool, bool] = field(default_factory=dict)
 
@@ -223,11 +223,11 @@ class RowBlocks:
         keep_freed_memory()
         # Of one sample, the keys of all heads lie so that products of matrices need no copy.
         batch = self._sample(values).shape[0]
-        size = min(n, _LEAST_ROWS if self.is_fading else max(_LEAST_ROWS, block * n * batch // entries))
+        near = self.near if self._sample(values).is_cpu else None
+        size = min(n, _LEAST_ROWS if near else max(_LEAST_ROWS, block * n * batch // entries))
         samples = max(1, block * n * batch // (entries * size))
         holds_maps = torch.is_grad_enabled() and not (window and body is self.fused)
-        run, left, reach = partial(body, owner), _KEPT if holds_maps else inf, window
-        tries_near = self._sample(values).is_cpu
+        left, reach = _KEPT if holds_maps else inf, window
         parts: list[Sequence[Tensor]] = []
         for sample in range(0, batch, samples):
             rows = []
@@ -241,18 +241,18 @@ class RowBlocks:
                     sliced, rest = zip(*cuts, strict=True)
                     read = min(seen + end, columns) - begin if is_limited else columns
                     left -= samples * (end - first) * read * self.width
-                    computed: Sequence[Tensor] = (run if left >= 0 else partial(recomputed, run))(
-                        seen + first - begin, *sliced
-                    )
-                    if not self.is_fading:
+                    run = partial(near or body, owner)
+                    run = run if left >= 0 else partial(recomputed, run)
+                    computed: Sequence[Tensor] = run(seen + first - begin, *sliced)
+                    if near is None:
                         break
                     *computed, maxima = computed
-                    faded = _count_of_zeros(maxima) if tries_near else 0
+                    faded = _count_of_zeros(maxima)
                     # The next rows may read as many columns, and some more.
                     reach = (seen + first + 1 - begin - faded) * 5 // 4 + 1 if faded else 0
                     if faded or not begin:
                         break
-                    tries_near = False
+                    near = None
                 values = rest
                 rows.append(computed)
             parts.append(tuple(torch.cat(blocks[::-1], 1) for blocks in zip(*rows, strict=True)))

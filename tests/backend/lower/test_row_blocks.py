@@ -192,6 +192,18 @@ def test_the_lowered_program_says_which_line_needs_a_whole_map(name: str, reason
     assert any("is held as a whole" in line and reason in line for line in print_torch(by_rows).splitlines())
 
 
+@pytest.mark.parametrize("block", [1, 10**9])
+@pytest.mark.parametrize("name", ["sticks that break at once, with what remains", "decay along keys, with a penalty"])
+def test_keys_that_are_left_out_are_decoded(
+    name: str, block: int, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_blocks(monkeypatch, block)
+    text = "model m[d = 8](x: tokens[n]) -> logits[n, vocab] { h = embed[d](x)\n" + BODIES[name] + "\n"
+    module = compiled(text + "return linear[vocab](y) }")
+    prompt = torch.randint(9, (2, 9))
+    close(*(module.decode(begin=prompt, limit=3, cache=cache).logits for cache in (True, False)))
+
+
 SUMS = "r = cumulative_sum_keys[backward = true, causal = true](-softplus(scores[2](h, h)))\n"
 FADING = "y = weigh[causal = true](exp(r), h)"
 
