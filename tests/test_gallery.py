@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from archlang.cli.app import app
+from archlang.resolve.library import blocks
 
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "docs" / "gallery"
@@ -37,3 +38,20 @@ def test_every_example_has_its_picture_and_its_curves() -> None:
     images = set(re.findall(r"\]\((field/[^)]+\.svg)\)", PAGE))
     assert images == {f"field/{path.name}" for path in (GALLERY / "field").iterdir()}
     assert {f"field/{path.stem}{part}.svg" for path in EXAMPLES for part in ("", "_charts")} <= images
+
+
+def test_every_architecture_of_the_library_has_a_line() -> None:
+    shown = re.findall(r"^\| `.*", (GALLERY / "blocks.md").read_text(encoding="utf-8"), re.MULTILINE)
+    items = sorted(
+        (name.partition(".")[2], "\n".join(item.documentation)) for name, item in blocks().items() if "." in name
+    )
+    assert shown == [line for name, says in items if (line := line_of(name, says)) is not None]
+
+
+def line_of(name: str, documentation: str) -> str | None:
+    """The line of a block that has a published source."""
+    source = re.search(r"^Sources?: (.+?)(?:\n\n|\Z)", documentation, re.MULTILINE | re.DOTALL)
+    if source is None or '"' not in source[1]:
+        return None
+    says, where = (" ".join(text.split()).replace("|", "\\|") for text in (documentation.split("\n\n")[0], source[1]))
+    return f"| `{name}` | {says} | {where} |"
