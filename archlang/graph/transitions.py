@@ -159,8 +159,8 @@ def ranges(
     """Returns between what the numbers of values, and of those that they read, lie; `numbers` are known."""
     inputs = [Input(source, NUMBER) for node in nodes for source in node.inputs]
     region = Region(tuple(inputs), tuple(nodes), (*(each.id for each in inputs), *(node.id for node in nodes)))
-    known = {each.id: _Known() for each in inputs} | {name: _Known(n, n, True) for name, n in numbers.items()}
-    values = zip(region.results, _TransitionAnalysis(instances).region(region, known), strict=True)
+    of_inputs = {each.id: _Known() for each in inputs} | {name: _Known(n, n, True) for name, n in numbers.items()}
+    values = zip(region.results, _TransitionAnalysis(instances).region(region, of_inputs), strict=True)
     return {name: (value.low, value.high) for name, value in values}
 
 

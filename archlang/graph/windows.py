@@ -36,7 +36,7 @@ def window(group: Iterable[Node], instances: Mapping[str, Instance]) -> int:
     for node in group:
         instance, acts = _instance(node, instances)
         read = maps.intersection(node.inputs)
-        if not isinstance(node.operation, Arithmetic | Call):
+        if not isinstance(node.operation, Arithmetic | Call) or "absolute" in acts:
             return 0
         if instance is not None and "window" in acts and _is_map(node):
             if manner_of(instance.reads[0])[0] is not Manner.TRIANGULAR:
@@ -54,7 +54,7 @@ def window(group: Iterable[Node], instances: Mapping[str, Instance]) -> int:
 def fading(group: Sequence[Node], instances: Mapping[str, Instance], numbers: Mapping[str, float]) -> str | None:
     """Returns the map of a group that never decreases along a row up to the row's column, and makes all weights 0 where
     its exponential is 0; None if there is none. A row may be computed without these columns. `numbers` are known."""
-    found = ranges(group, instances, numbers)
+    bounds = ranges(group, instances, numbers)
     sums = None
     below: set[str] = set()  # the maps that are at most these sums
     gone: set[str] = set()  # those that are 0 where the exponentials of these are
@@ -62,22 +62,22 @@ def fading(group: Sequence[Node], instances: Mapping[str, Instance], numbers: Ma
     for node in group:
         instance, acts = _instance(node, instances)
         read = maps.intersection(node.inputs)
-        if not isinstance(node.operation, Arithmetic | Call):
+        if not isinstance(node.operation, Arithmetic | Call) or "absolute" in acts:
             return None
         if "sums_later" in acts:
             is_causal = instance is not None and manner_of(instance.reads[0])[0] is Manner.TRIANGULAR
-            if sums is not None or not is_causal or found[node.inputs[0]][1] > 0:
+            if sums is not None or not is_causal or bounds[node.inputs[0]][1] > 0:
                 return None
             sums = node.id
             below.add(node.id)
         elif not (_is_of_pair(instance, acts, bool(read)) if _is_map(node) else _adds(node, acts) and read <= gone):
             return None
         elif _is_map(node):
-            kept, raised = [found[each] for each in node.inputs if each not in gone], {*node.inputs} - below
+            kept, raised = [bounds[each] for each in node.inputs if each not in gone], {*node.inputs} - below
             is_product = node.operation is Arithmetic.MULTIPLY and not {-inf, inf} & {*chain(*kept)}
             if (read & gone and is_product) or ("masks" in acts and not kept) or ("exponential" in acts and not raised):
                 gone.add(node.id)
-            elif node.operation is Arithmetic.ADD and read & below and all(found[each][1] <= 0 for each in raised):
+            elif node.operation is Arithmetic.ADD and read & below and all(bounds[each][1] <= 0 for each in raised):
                 below.add(node.id)
         if _is_map(node):
             maps.add(node.id)
@@ -94,12 +94,12 @@ def _is_of_pair(instance: Instance | None, acts: Collection[str], reads_map: boo
     """Whether numbers of a map depend on the query and the key of their row and column, and on the distance, alone."""
     near = {Manner.POINTWISE} if reads_map else _OF_THE_PAIR
     manners = set() if instance is None or "masks" in acts else {manner_of(each)[0] for each in instance.reads}
-    return "absolute" not in acts and manners <= ({*near, Manner.LENGTH} if "relative" in acts else near)
+    return manners <= ({*near, Manner.LENGTH} if "relative" in acts else near)
 
 
 def _adds(node: Node, acts: Collection[str]) -> bool:
     """Whether a value adds up what a map has in its rows: a 0 adds nothing."""
-    return "absolute" not in acts and ("bilinear" in acts or "sums" in acts) and len(node.inputs) <= 2
+    return ("bilinear" in acts or "sums" in acts) and len(node.inputs) <= 2
 
 
 def _is_map(node: Node) -> bool:

@@ -517,7 +517,7 @@ class WithoutSum(Doubled):
 @pytest.mark.parametrize(
     ("block", "says"),
     [("ByColumn", "pointwise acts absolute"), ("ByColumn", "pointwise acts relative, absolute"),
-     ("WithoutSum", "triangular acts relative")],
+     ("ByColumn", "triangular acts window[2], absolute"), ("WithoutSum", "triangular acts relative")],
 )  # fmt: skip
 def test_a_window_leaves_the_columns_that_a_users_block_depends_on(
     block: str, says: str, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
