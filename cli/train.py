@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from archlang.plan.plan import Plan
     from archlang.train.memory import Remat
     from archlang.train.record.schemas import Results
+    from archlang.train.runs.cost import RunCost
     from archlang.train.runs.evaluation import Result
 
 
@@ -72,7 +73,7 @@ def train(
     """
     from archlang.plan.from_file import plan_recipe
     from archlang.plan.trust import require_trust
-    from archlang.train.refusals import describe_steps, refusal, why_eager
+    from archlang.train.refusals import describe_steps, is_compiled, refusal, why_eager
 
     deadline = deadline_of(time_limit)
     if (file is None) == (resume is None):
@@ -113,9 +114,10 @@ def train(
         check_files(plan, folder, precision, track or ())
         if start := describe_start(plan, folder):
             console.out.print(start)
-        _print_needs(plan, place, count, machines, shard, together)
+        cost = _print_needs(plan, place, count, machines, shard, together)
         reason = why_eager(plan, place.type, precision, count * machines, remat=bool(together), eager=eager)
-        if steps_run := describe_steps(place.type, reason):
+        compiled = not (eager or together or shard) and is_compiled(plan, place.type, cost.steps, cost.longest)
+        if steps_run := describe_steps(place.type, reason, compiled):
             console.out.print(f"steps run {steps_run}")
         return
     terminal = None if as_json or not _is_first_process() else console.out
@@ -159,9 +161,9 @@ def train(
         raise typer.Exit(stop.exit_code)
 
 
-def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> None:
-    """Prints what a run needs. Raises a RunMachineError if that is more memory than there is, or a RunError if a
-    weight cannot be divided."""
+def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> RunCost:
+    """Prints what a run needs, and returns what it costs. Raises a RunMachineError if that is more memory than there
+    is, or a RunError if a weight cannot be divided."""
     from archlang.cli.progress import ProgressDisplay
     from archlang.compile import build
     from archlang.errors.names import plural, rounded
@@ -179,6 +181,7 @@ def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, sha
     if shard and any(is_users_own(instance.python) for instance in plan.graph.instances.values()):
         require_axes(build(plan.graph, plan.plugins))  # only the classes of blocks know the axes of their weights
     console.out.print(f"`{device}` has enough memory")
+    return cost
 
 
 def _is_first_process() -> bool:

@@ -5,8 +5,9 @@ import re
 from importlib.metadata import version
 
 from archlang.graph.graph import Graph, step_loops
-from archlang.graph.operations import Experts, Halting
+from archlang.graph.operations import Experts, Gradient, Halting, Scan
 from archlang.graph.prune import normalize
+from archlang.graph.summary import summarize
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.trust import is_users_own
 from archlang.train import mistakes
@@ -21,6 +22,8 @@ _CAPTURABLE = frozenset({"torch.optim:AdamW", "torch.optim:Adam", "torch.optim:R
 # Optimizers that treat each number separately, so that the weights of several seeds may share a tensor, and several
 # processes a weight.
 _ELEMENTWISE = _CAPTURABLE | {"lion_pytorch:Lion"}
+# To compile GPT-2 takes minutes of a host; a GPU computes so much in some four minutes, at 400 TFLOP/s.
+_FLOPS_THAT_REPAY = 1e17
 # The first torch that reduces the gradients of weights that some processes have not used.
 _TORCH_THAT_SHARDS = (2, 13)
 
@@ -79,11 +82,29 @@ def why_evaluated_eagerly(graph: Graph, loss: StaticValue | None, device: str, *
     return next((reason for reason, is_there in reasons.items() if is_there), "")
 
 
-def describe_steps(kind: str, reason: str) -> str:
+def is_compiled(plan: Plan, device: str, steps: int, longest: int) -> bool:
+    """Whether torch compiles a model, where its `steps` with samples of `longest` positions repay that: on a GPU, if
+    each step computes the whole model. A loop over positions would become as many copies, and maps would be held."""
+    statics, loss = plan.train.statics, plan.train.statics.get("loss")
+    is_other = any(
+        isinstance(operation := node.operation, Halting | Scan | Experts | Gradient)
+        or getattr(operation, "drawn", "") or getattr(operation, "settled", False)
+        or any(len(kind.lengths) > 1 for kind in node.types)
+        for node in plan.graph.region.walk()
+    )  # fmt: skip
+    if is_other or str(statics.get("supervise")) != "last" or why_evaluated_eagerly(plan.graph, loss, device):
+        return False
+    batch = float(str(statics["batch"]))
+    samples = batch / longest if str(statics["batch_of"]) == "tokens" else batch
+    return 3 * summarize(plan.graph, longest).flops * samples * steps >= _FLOPS_THAT_REPAY
+
+
+def describe_steps(kind: str, reason: str, compiled: bool = False) -> str:
     """Returns how steps run on a kind of device, by why they are eager; empty where there is no choice."""
     if kind != "cuda":
         return ""
-    return f"one operation at a time: {reason}" if reason else "as CUDA graphs"
+    steps = f"one operation at a time: {reason}" if reason else "as CUDA graphs"
+    return f"{steps}; torch compiles the model" if compiled else steps
 
 
 def uses_every_weight(graph: Graph) -> bool:

@@ -40,6 +40,7 @@ from archlang.train.record.checkpoint import Checkpoints
 from archlang.train.record.divided import own_rows
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.run_folder import RunFolder
+from archlang.train.refusals import is_compiled
 from archlang.train.score import Compute, Interrupted, Score, add_written, compute_eagerly, evaluate
 from archlang.train.settings import Settings
 from archlang.train.sharding import shard
@@ -150,6 +151,7 @@ class Trainer:
         *,
         remat: Remat = 0,
         sharded: bool = False,
+        compiles: bool = False,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
         prepare: Callable[[Architecture], Collection[str]] | None = None,
@@ -159,6 +161,7 @@ class Trainer:
         Args:
             remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
+            compiles: Let torch compile the training steps, where that repays.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
             prepare: Changes the new weights. Returns the names of those that it has loaded."""
@@ -179,7 +182,6 @@ class Trainer:
         optimizer = make_optimizer(plan.train, self.module, precision, plan.plugins, loaded=loaded)
         self.test_model: Architecture = test_module or self.module
         self.compute: Compute = compute_eagerly  # the batches of evaluations
-        self.model, self.optimizer = fabric.setup(self.module, optimizer)
         self._has_own_optimizer = not is_shipped(plan.train)
         if test_module is not None:
             test_module.to(fabric.device)
@@ -197,6 +199,10 @@ class Trainer:
         if remat:
             rematerialize_bodies(self.module, self.module.program.code, steps_together(plan, remat, longest))
         self.sampler = Sampler.of(settings, self.data, plan.seed)
+        self.total = settings.total_steps(len(self.sampler))
+        self.is_compiled = compiles and is_compiled(plan, fabric.device.type, self.total, longest)
+        model = _compiled(self.module) if self.is_compiled else self.module
+        self.model, self.optimizer = fabric.setup(model, optimizer)
         group = torch.distributed.new_group(backend="gloo") if sharded else None
         self.checkpoints = Checkpoints(record.folder / "checkpoints", group)
         # The state of the generators when the run begins or resumes. Stacked runs save it unchanged: they draw from
@@ -211,7 +217,6 @@ class Trainer:
         # Of each of the last steps: how many processes are asked to stop, and the seconds without a checkpoint.
         self._signals: list[Tensor] = []
         self.error: RunError | None = None
-        self.total = settings.total_steps(len(self.sampler))
         # The samples that go through the model at a time, None for a batch; halved when the memory does not suffice.
         self.micro: int | None = settings.micro or None
         self._evaluation_interval = settings.evaluated_every(self.total, len(self.sampler))
@@ -628,6 +633,14 @@ def _advance(trainers: Sequence[Trainer], step: Step, number: int) -> None:
         if not trainer.has_ended:
             with trainer.keeping_error():
                 trainer.record_step(begun, batch, loss, norm, result.rate)
+
+
+def _compiled(module: Architecture) -> Any:  # Any: a module that `setup` of Fabric knows
+    import torch._dynamo.config  # it takes more than a second
+
+    # A model that torch cannot compile runs as it is, and torch logs why.
+    torch._dynamo.config.suppress_errors = True
+    return torch.compile(module)
 
 
 # Which step's weights a run selects

@@ -102,3 +102,21 @@ def test_a_linear_recurrence_divides_a_model_once_for_all_lengths(compiled: Comp
     # The second length compiles the parts between recurrences once more, with symbols for the sizes.
     assert 0 < counts[0] < counts[1] < 3 * counts[0]
     assert counts[2] == counts[1]
+
+
+def test_attention_that_a_page_writes_holds_no_map_where_torch_compiles(compiled: Compiled) -> None:
+    module = compiled(
+        "model page(x: tokens[n]) -> logits[n, 2] {\n"
+        "    h = embed[8](x)\n"
+        "    return linear[2](weigh[causal = true](softmax_keys[causal = true](scores[2](h, h)), h))\n"
+        "}"
+    )
+    operations: set[str] = set()
+
+    def note(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        operations.update(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    x = torch.randint(0, 11, (2, 5))
+    close(torch.compile(module, fullgraph=True, backend=note)(x), module(x))
+    assert any("scaled_dot_product_attention" in operation for operation in operations)

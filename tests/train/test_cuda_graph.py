@@ -647,7 +647,7 @@ class Notes(Watcher):
 def test_the_first_lines_and_the_record_say_how_steps_run(
     program: Path, tmp_path: Path, captures: Captures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "describe_steps", lambda _, reason: describe_steps("cuda", reason))
+    monkeypatch.setattr(training, "describe_steps", lambda _, *facts: describe_steps("cuda", *facts))
     notes, plan, folder = Notes(), plan_recipe(program), tmp_path / "run"
     training.train(plan, folder, device="cpu", watcher=notes, stop=StopAfter(3))
     assert notes.lines == ["steps run as CUDA graphs"]

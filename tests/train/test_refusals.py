@@ -9,7 +9,7 @@ import pytest
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.train import refusals
-from archlang.train.refusals import describe_steps, refusal, uses_every_weight, why_eager
+from archlang.train.refusals import describe_steps, is_compiled, refusal, uses_every_weight, why_eager
 from archlang.types.statics import Symbol
 from tests.shipped_models import SHIPPED, shipped_batch, shipped_model
 
@@ -154,6 +154,31 @@ def test_steps_on_a_gpu_are_cuda_graphs_otherwise(body: str, optimizer: str, pre
     assert not why_eager(changed(tmp_path, optimizer, body), "cuda", precision)
     assert describe_steps("cuda", "") == "as CUDA graphs"
     assert not describe_steps("cpu", "`cpu` has no CUDA graphs")
+
+
+@pytest.mark.parametrize(
+    ("change", "device", "steps", "repays"),
+    [
+        ({}, "cuda", 2 * 10**13, True),
+        ({}, "cuda", 10**12, False),
+        ({}, "cpu", 2 * 10**13, False),
+        ({"body": LOOP.replace("2", "2 halting h by token_halt")}, "cuda", 2 * 10**13, False),
+        ({"body": "s = first(e)\n    y = scan v in h carry s { s <- s + v\n emit s }"}, "cuda", 2 * 10**13, False),
+        ({"body": "z = h + weigh(softmax_keys(scores(h, h)), h)"}, "cuda", 2 * 10**13, False),
+        ({"loss": Symbol("mine.focal")}, "cuda", 2 * 10**13, False),
+        ({"supervise": Symbol("every")}, "cuda", 2 * 10**13, False),
+        ({"batch": 32, "batch_of": Symbol("tokens")}, "cuda", 2 * 10**13, True),
+    ],
+)
+def test_torch_compiles_long_runs_of_models_whose_steps_are_all_alike(
+    change: dict[str, Any],  # Any: as above
+    device: str,
+    steps: int,
+    repays: bool,
+    tmp_path: Path,
+) -> None:
+    assert is_compiled(changed(tmp_path, **change), device, steps, 8) == repays
+    assert describe_steps("cuda", "", repays).endswith("; torch compiles the model") == repays
 
 
 def test_an_older_torch_does_not_divide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from archlang.backend.kernels.elementwise import keeping_arguments
 from archlang.backend.runtime.bound import BoundModules, is_observed
+from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.loops import resolve
 from archlang.backend.runtime.recomputation import recomputed
 from archlang.backend.runtime.result_check import ResultCheck
@@ -200,6 +201,9 @@ class RowBlocks:
 
     def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
         """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
+        is_compiled = torch.compiler.is_compiling() and not is_exporting() and not (self.window or self.is_biased)
+        if is_compiled and not self._takes_all_rows(owner):
+            return self._form(owner)(owner, seen, *values)  # the fused form holds no map
         if not is_plain():
             return self.body(owner, seen, *values)
         if self._takes_all_rows(owner):

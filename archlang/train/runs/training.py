@@ -60,11 +60,11 @@ def train(
     """Trains one point of a recipe into a run folder, or resumes the run that the folder holds.
 
     With several `devices` or `nodes` the program is started once for each, and the first process writes. `track` names
-    services that receive the curves. On a GPU, steps are CUDA graphs where they can be, unless they are `eager`; with
-    `remat`, loops keep their states only, and the backward pass computes so many steps together again; with `shard`,
-    each of several processes holds a share of the weights, of their gradients and of the optimizer's state. A
-    checkpoint follows each evaluation, and the steps or the time of `save`. A run that is stopped before its end needs
-    only some of the `splits` of its task.
+    services that receive the curves. On a GPU, steps are CUDA graphs where they can be, and torch compiles the model
+    where that repays, unless they are `eager`; with `remat`, loops keep their states only, and the backward pass
+    computes so many steps together again; with `shard`, each of several processes holds a share of the weights, of
+    their gradients and of the optimizer's state. A checkpoint follows each evaluation, and the steps or the time of
+    `save`. A run that is stopped before its end needs only some of the `splits` of its task.
 
     Raises:
         RunError: the run cannot begin or continue; files that were written before are intact.
@@ -93,7 +93,7 @@ def train(
         start = Start(settings, record.folder)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, watcher, precision,
-            remat=remat, sharded=shard, save=save, prepare=start.prepare,
+            remat=remat, sharded=shard, compiles=not (eager or remat or shard), save=save, prepare=start.prepare,
         )  # fmt: skip
         reason = why_eager(plan, fabric.device.type, precision, devices * nodes, remat=bool(remat), eager=eager)
         if reason:
@@ -102,7 +102,7 @@ def train(
             capture = make_capture(fabric.device)
             step = CudaGraphStep(trainer, capture, moves=is_capturable(plan.train))
             trainer.compute = CudaGraphEvaluation(trainer.test_model, capture)
-        record.steps = describe_steps(fabric.device.type, reason)
+        record.steps = describe_steps(fabric.device.type, reason, trainer.is_compiled)
         if fabric.is_global_zero:
             input_format = InputFormat.of(task, trainer.test_model, loaded)
             record.begin(plan, precision, data, input_format, fabric.device, track, start.record)

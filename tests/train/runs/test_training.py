@@ -37,6 +37,8 @@ from archlang.train.trainer import Interval, Watcher, evaluations_since_best, ra
 from tests.sampling import one_in
 from tests.tiny_run import Train
 
+ON_GPU = (pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"))
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Returns the files that equal runs have in common: not times, and not TensorBoard's events."""
@@ -78,6 +80,35 @@ def test_the_same_seed_gives_the_same_run_bit_for_bit_and_another_seed_another(
 def test_steps_that_are_computed_again_do_not_change_a_run(program: Path, tmp_path: Path, finished_run: Path) -> None:
     training.train(plan_recipe(program), tmp_path / "b", device="cpu", remat="auto")
     assert contents(tmp_path / "b") == contents(finished_run)
+
+
+def _fails(*_: object) -> Callable[..., object]:
+    raise RuntimeError("no compiler")
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cpu", "eager"), ("cpu", _fails), pytest.param("cuda", "inductor", marks=ON_GPU)]
+)
+def test_a_model_that_torch_compiles_or_fails_to_compile_trains_as_it_is(
+    device: str, backend: object, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = program.read_text().replace(" halting h by token_halt", "").replace(", ponder = 0.01", "")
+    program.write_text(text.replace("dropout[0.1]", "").replace("steps = 40", "steps = 8"))
+    training.train(plan_recipe(program), tmp_path / "a", device=device, eager=True)
+    compiled: list[object] = []
+
+    def compile_with_backend(module: object, **_: object) -> object:
+        compiled.append(module)
+        return torch_compile(module, backend=backend)
+
+    torch_compile: Callable[..., object] = torch.compile
+    monkeypatch.setattr(trainer, "is_compiled", lambda *_: True)
+    monkeypatch.setattr(torch, "compile", compile_with_backend)
+    with torch._dynamo.config.patch(suppress_errors=False):  # the run sets it
+        training.train(plan_recipe(program), tmp_path / "b", device=device)
+    assert compiled
+    assert losses(tmp_path / "b") == pytest.approx(losses(tmp_path / "a"), rel=1e-4)
 
 
 def test_more_evaluations_do_not_change_training(train: Train, tmp_path: Path, finished_run: Path) -> None:
