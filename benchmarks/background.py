@@ -2,19 +2,25 @@
 priority: `python -m benchmarks.background --minutes 60`.
 
 A row of the queue is a table of a paper, or a part of it. Its runs are in recipes/results/papers/runs: one that is not
-done is kept as it is and resumes, also on another machine; of one that is done settings, results and versions remain.
+done is kept as it is and resumes, also on another machine; of one that is done settings, results and versions remain,
+and a section with its table and picture is added to the page of results, for someone to write what it says.
 Ctrl-C and the end of the time stop after a step, with a checkpoint."""
 
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date
 from pathlib import Path
+
+from benchmarks.results_text import machine
 
 _ROOT = Path(__file__).parent.parent
 _RESULTS = _ROOT / "recipes" / "results"
@@ -29,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="when it stops (60)")
     parser.add_argument("--queue", type=Path, default=_RESULTS / "queue.md", help="the file of the queue")
     parser.add_argument("--runs", type=Path, default=_RESULTS / "papers" / "runs", help="the folder of the runs")
+    parser.add_argument("--page", type=Path, default=_RESULTS / "papers.md", help="the page of results")
     options = parser.parse_args(arguments)
     end = time.monotonic() + 60 * options.minutes
     for line in _waiting(options.queue):
@@ -44,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _write_state(options.queue, line, state)
         print(state, flush=True)
         _trim(options.runs)
+        if state == "done":
+            _add_section(command, options.runs, options.page)
         if code != 0:
             sys.exit(code)
 
@@ -63,6 +72,30 @@ def _train(command: str, runs: Path, seconds: float) -> int:
         return process.wait()
     except KeyboardInterrupt:  # the process has it, too
         return process.wait(_GRACE)
+
+
+def _add_section(command: str, runs: Path, page: Path) -> None:
+    """Adds the table of a row, its command, its picture and the machine to the page of results."""
+    picture = page.with_suffix("") / ("_".join(re.findall(r"\w+", command)[2:]) + ".svg")
+    picture.parent.mkdir(exist_ok=True)
+    shown = ["table", *shlex.split(command), "--no-run", "--out", str(runs)]
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.md"
+        for file in (table, picture):
+            subprocess.run([sys.executable, "-m", "archlang", *shown, "--write", str(file)], cwd=_ROOT, check=True)
+        parts = (
+            f"## {command}",
+            f"```sh\narchlang table {command} --no-run --out {_from_root(runs)}\n```",
+            table.read_text(encoding="utf-8").strip(),
+            f"![The same as a picture]({picture.relative_to(page.parent)})",
+            f"Ended on {date.today()}, one thread: {machine()}.",
+        )
+    with page.open("a", encoding="utf-8") as text:
+        text.write("".join(f"\n{part}\n" for part in parts))
+
+
+def _from_root(path: Path) -> Path:
+    return path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else path
 
 
 def _changed(run: Path) -> float:

@@ -32,8 +32,14 @@ def test_a_row_of_the_queue_is_trained_and_its_state_written(tmp_path: Path) -> 
     queue.write_text(f"| runs | why | core-hours | state |\n| --- | --- | ---: | --- |\n{row}\n", encoding="utf-8")
     (runs / "of another row").mkdir(parents=True)
     (runs / "of another row" / "metrics.jsonl").write_text('{"step": 7}\n', encoding="utf-8")
-    main(["--minutes", "2", "--queue", str(queue), "--runs", str(runs)])
+    page = tmp_path / "results.md"
+    main(["--minutes", "2", "--queue", str(queue), "--runs", str(runs), "--page", str(page)])
     assert queue.read_text(encoding="utf-8").splitlines()[-1].split("|")[-2].strip() == "done"
+    section = page.read_text(encoding="utf-8")
+    assert f"archlang table {tmp_path}/t.arch --seeds 1..2 --no-run --out {runs}" in section
+    assert "| m |" in section
+    (picture,) = (tmp_path / "results").iterdir()
+    assert f"(results/{picture.name})" in section
     shutil.rmtree(runs / "of another row")
     kept = {folder.name: sorted(file.name for file in folder.iterdir()) for folder in runs.iterdir() if folder.is_dir()}
     assert list(kept.values()) == [["results.json", "run.json", "versions.json"]] * 2
