@@ -50,9 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         state = _state(changed) if code == 0 else f"stopped with code {code}"
         _write_state(options.queue, line, state)
         print(state, flush=True)
-        _trim(options.runs)
         if state == "done":
-            _add_section(command, options.runs, options.page)
+            _add_section(command, options.runs, options.page)  # with the cost, of which `_trim` removes the times
+        _trim(options.runs)
         if code != 0:
             sys.exit(code)
 
@@ -65,7 +65,7 @@ def _waiting(queue: Path) -> Iterator[str]:
 
 def _train(command: str, runs: Path, seconds: float) -> int:
     words = [sys.executable, "-m", "archlang", "table", *shlex.split(command), "--device", "cpu", "--workers", "1"]
-    words += ["--out", str(runs), "--for", f"{int(seconds)}s"]
+    words += ["--yes", "--out", str(runs), "--for", f"{int(seconds)}s"]
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     process = subprocess.Popen(["nice", "-n", "19", *words], cwd=_ROOT, env={**os.environ, **threads})
     try:
