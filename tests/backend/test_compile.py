@@ -104,19 +104,41 @@ def test_a_linear_recurrence_divides_a_model_once_for_all_lengths(compiled: Comp
     assert counts[2] == counts[1]
 
 
-def test_attention_that_a_page_writes_holds_no_map_where_torch_compiles(compiled: Compiled) -> None:
-    module = compiled(
-        "model page(x: tokens[n]) -> logits[n, 2] {\n"
-        "    h = embed[8](x)\n"
-        "    return linear[2](weigh[causal = true](softmax_keys[causal = true](scores[2](h, h)), h))\n"
-        "}"
-    )
-    operations: set[str] = set()
+WRITTEN = """model page(x: tokens[n]) -> logits[n, 2] {
+    h = embed[8](x)
+    return linear[2](weigh[causal = true](softmax_keys[causal = true](scores[2](h, h)), h))
+}"""
+BOTH_SIDES = WRITTEN.replace("[causal = true](softmax_keys[causal = true]", "(softmax_keys[window = 2]")
+KERNEL = "scaled_dot_product_attention"
+
+
+@pytest.mark.parametrize(
+    ("page", "lengths", "kernel"), [(WRITTEN, None, KERNEL), (WRITTEN, [5, 3], ""), (BOTH_SIDES, None, "")]
+)
+def test_attention_that_a_page_writes_holds_no_map_where_torch_compiles_without_masks(
+    page: str, lengths: list[int] | None, kernel: str, compiled: Compiled
+) -> None:
+    module, operations = compiled(page), set[str]()
 
     def note(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
-        operations.update(str(node.target) for node in graph.graph.nodes)
+        operations.update(str(getattr(node.target, "__name__", "")) for node in graph.graph.nodes)
         return graph
 
-    x = torch.randint(0, 11, (2, 5))
-    close(torch.compile(module, fullgraph=True, backend=note)(x), module(x))
-    assert any("scaled_dot_product_attention" in operation for operation in operations)
+    x, given = torch.randint(0, 11, (2, 5)), None if lengths is None else torch.tensor(lengths)
+    close(torch.compile(module, fullgraph=True, backend=note)(x, lengths=given), module(x, lengths=given))
+    assert (KERNEL in operations) == bool(kernel)
+
+
+@pytest.mark.parametrize("derivative", [torch.func.jacrev, torch.func.jacfwd, torch.func.hessian])
+def test_compiled_attention_that_a_page_writes_has_the_derivatives_of_plain_forms(
+    derivative: Callable[..., Callable[..., torch.Tensor]], compiled: Compiled
+) -> None:
+    module, x = compiled(WRITTEN), torch.randint(0, 11, (1, 4))
+
+    def loss(table: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = torch.func.functional_call(module, {"embed.weight": table}, (x,))
+        return result.square().sum()
+
+    table = module.state_dict()["embed.weight"]
+    expected = derivative(loss)(table)
+    close(torch.compile(derivative(loss), backend="eager")(table), expected)

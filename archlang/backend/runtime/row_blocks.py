@@ -18,7 +18,7 @@ from archlang.backend.runtime.graph_loops import is_exporting
 from archlang.backend.runtime.loops import resolve
 from archlang.backend.runtime.recomputation import recomputed
 from archlang.backend.runtime.result_check import ResultCheck
-from archlang.backend.runtime.stacking import is_plain
+from archlang.backend.runtime.stacking import is_plain, is_transformed
 
 # The entries of a map in one block: a map of these fits into the cache of a processor's core.
 _BLOCK = 2**19
@@ -202,7 +202,7 @@ class RowBlocks:
     def __call__(self, owner: nn.Module, seen: int, values: Sequence[Any]) -> tuple[Tensor, ...]:
         """Returns the results at the rows from `seen` on. The values have these rows, and all columns."""
         is_compiled = torch.compiler.is_compiling() and not is_exporting() and not (self.window or self.is_biased)
-        if is_compiled and not self._takes_all_rows(owner):
+        if is_compiled and not is_transformed() and not self._takes_all_rows(owner):
             return self._form(owner)(owner, seen, *values)  # the fused form holds no map
         if not is_plain():
             return self.body(owner, seen, *values)

@@ -61,7 +61,7 @@ def model_by_model(function: Callable[..., Tensor], *values: Tensor) -> Tensor:
 
 
 def is_transformed() -> bool:
-    """Returns whether a transform acts on the call. Call it only if torch.compile does not trace."""
+    """Returns whether a transform acts on the call."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
