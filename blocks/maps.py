@@ -109,7 +109,9 @@ class Scores(Weightless):
 def of_groups(x: Float[Tensor, "b h n c"], y: Float[Tensor, "b g c m"]) -> Float[Tensor, "b h n m"]:
     """Returns the products of the matrices of heads, adjacent ones of which share a second matrix."""
     (b, h, n, c), g = x.shape, y.shape[1]
-    return x @ y if h == g else (x.reshape(b, g, h // g * n, c) @ y).reshape(b, h, n, y.shape[3])
+    if h == g or is_exporting():  # with symbols as sizes, torch cannot tell whether it must copy
+        return x @ shared(y, h)
+    return (x.reshape(b, g, h // g * n, c) @ y).reshape(b, h, n, y.shape[3])
 
 
 def shared(x: Float[Tensor, "b g m c"], heads: int) -> Float[Tensor, "b _h m c"]:

@@ -13,6 +13,7 @@ from archlang.backend.decode.block_cache import BlockCache
 from archlang.backend.kernels.dropout import dropout
 from archlang.backend.runtime.block import Mask, MaskN, Weightless
 from archlang.backend.runtime.call_cache import cached_in_call
+from archlang.backend.runtime.graph_loops import is_exporting
 
 
 def sinusoid(positions: Float[Tensor, " n"], d: int, base: float = 10000.0) -> Float[Tensor, "n d"]:
@@ -86,8 +87,11 @@ class LearnedPositions(_Placed):
         self.weight = nn.Parameter((0.02 if init == "small" else 1.0) * torch.randn(most, d))
 
     def _placed(self, x: Float[Tensor, "b n d"], start: int) -> Float[Tensor, "b n d"]:
-        vectors = self.weight[start : start + x.shape[1]]
-        return x + F.pad(vectors, (0, 0, 0, x.shape[1] - len(vectors)))
+        n = x.shape[1]
+        if is_exporting():  # whether there are fewer vectors than positions is then not known
+            return x + F.pad(self.weight, (0, 0, 0, start + n))[start : start + n]
+        vectors = self.weight[start : start + n]
+        return x + F.pad(vectors, (0, 0, 0, n - len(vectors)))
 
 
 class StartEnd(nn.Module):

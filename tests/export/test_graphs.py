@@ -84,6 +84,12 @@ DISTANCES = """model small(x: tokens[n]) -> logits[n, vocab] {
     h = embed[4](x)
     return linear[vocab](weigh(softmax_keys(scores[2](h, h) + relative_bias[2, 3](h, h)), h))
 }"""
+# Two heads of keys for four of queries, and fewer learned vectors than positions.
+SHARED_KEYS = """model small(x: tokens[n]) -> logits[n, vocab] {
+    h = learned_positions[6](embed[8](x))
+    k = linear[4](h)
+    return linear[vocab](weigh[causal = true, times = 2](softmax_keys[causal = true](scores[4](h, k)), k))
+}"""
 TOLERANCE = 2e-5
 
 
@@ -122,7 +128,7 @@ def _agree(module: Architecture, path: Path, sizes: list[tuple[int, int]]) -> No
 PROGRAMS = {
     "halting": HALTING, "chunks halt": CHUNKS_HALT, "selecting": SELECTING, "pointers": POINTERS,
     "recurrences": RECURRENCES, "images": IMAGES, "growing maps": GROWING_MAPS,
-    "sums of lengths": SUMS_OF_LENGTHS, "distances": DISTANCES,
+    "sums of lengths": SUMS_OF_LENGTHS, "distances": DISTANCES, "shared keys": SHARED_KEYS,
     **{name: model(BODIES[name]) for name in (
         "a scan of empty samples", "a recurrent network", "2 positions before chunks of 3",
         "all positions before a position", "a memory of summaries", "a memory that grows in nested scans",
@@ -135,7 +141,7 @@ PROGRAMS = {
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("chunks halt", "growing maps") else pytest.param(name, marks=pytest.mark.slow)
+        name if name in ("chunks halt", "growing maps", "shared keys") else pytest.param(name, marks=pytest.mark.slow)
         for name in PROGRAMS
     ],
 )
