@@ -25,10 +25,10 @@ BUDGETS = {
     "editor play": (4_626, 4_400, 226),
     "reports": (3_908, 3_700, 208),
     "cli": (3_898, 3_500, 398),
-    "": (23_961, 16_500, 7_461),
+    "": (23_969, 16_500, 7_469),
 }
-TOTAL = 75_624  # the aim is 61,000, and the room of the parts
-TESTS = 69_025  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_632  # the aim is 61,000, and the room of the parts
+TESTS = 69_053  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
