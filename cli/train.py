@@ -116,7 +116,7 @@ def train(
             console.out.print(start)
         cost = _print_needs(plan, place, count, machines, shard, together)
         reason = why_eager(plan, place.type, precision, count * machines, remat=bool(together), eager=eager)
-        compiled = not (eager or together or shard) and is_compiled(plan, place.type, cost.steps, cost.longest)
+        compiled = is_compiled(plan, place.type, cost.steps, cost.longest, eager=eager, **options)
         if steps_run := describe_steps(place.type, reason, compiled):
             console.out.print(f"steps run {steps_run}")
         return

@@ -27,6 +27,8 @@ from archlang.graph.operations import (
 from archlang.graph.prune import normalize
 from archlang.types import Dim, Type
 
+# The gradients of a matrix product are two matrix products.
+FORWARD_AND_BACKWARD = 3
 # How often the costs of a body are evaluated, if they differ from part to part of a scan.
 _MOST_EVALUATIONS = 64
 
@@ -184,8 +186,9 @@ class _Counter:
             self.executions = before
             gradient_steps = getattr(node.operation, "truncated", None)
             if isinstance(node.operation, Gradient):
-                # Forward and backward, whose operations training keeps too.
-                return cost + replace(inner, flops=3 * inner.flops, activations=3 * inner.activations)
+                # Training keeps the operations of backward, too.
+                flops, activations = (FORWARD_AND_BACKWARD * each for each in (inner.flops, inner.activations))
+                return cost + replace(inner, flops=flops, activations=activations)
             if getattr(node.operation, "settled", False):
                 gradient_steps = 1
             # The other steps keep nothing until backward.

@@ -17,7 +17,7 @@ from archlang.plan.plan import Plan
 from archlang.tasks.kit.make_task import is_own, unchecked_task
 from archlang.tasks.kit.task import DecodableTask
 from archlang.train.record.reading import weight_counts
-from archlang.train.refusals import refusal
+from archlang.train.refusals import refusal, samples_of_batch
 from archlang.types import Dim
 
 Remat = int | Literal["auto"]
@@ -127,11 +127,8 @@ def _writes_answers(plan: Plan) -> bool:
 
 
 def _samples_at_a_time(plan: Plan, length: int, devices: int) -> int:
-    statics = plan.train.statics
-    batch, micro = statics.get("batch"), statics.get("micro")
-    assert isinstance(batch, int), "every optimizer has a batch"
-    samples = max(1, batch // length) if str(statics.get("batch_of")) == "tokens" else batch
-    share = ceil(samples / devices)
+    micro = plan.train.statics.get("micro")
+    share = ceil(samples_of_batch(plan.train, length) / devices)
     return min(share, micro) if isinstance(micro, int) and micro else share
 
 

@@ -1,5 +1,4 @@
-"""Refuses a training from its plan alone, and decides whether its steps run as CUDA graphs, without torch and before it
-begins."""
+"""Refuses a training from its plan alone, and decides how its steps run, without torch and before it begins."""
 
 import re
 from importlib.metadata import version
@@ -7,7 +6,7 @@ from importlib.metadata import version
 from archlang.graph.graph import Graph, step_loops
 from archlang.graph.operations import Experts, Gradient, Halting, Scan
 from archlang.graph.prune import normalize
-from archlang.graph.summary import summarize
+from archlang.graph.summary import FORWARD_AND_BACKWARD, summarize
 from archlang.plan.plan import BoundExtern, Plan
 from archlang.plan.trust import is_users_own
 from archlang.train import mistakes
@@ -82,21 +81,31 @@ def why_evaluated_eagerly(graph: Graph, loss: StaticValue | None, device: str, *
     return next((reason for reason, is_there in reasons.items() if is_there), "")
 
 
-def is_compiled(plan: Plan, device: str, steps: int, longest: int) -> bool:
+def samples_of_batch(train: BoundExtern, length: int) -> int:
+    """Returns how many samples of a length a batch has."""
+    batch = train.statics.get("batch")
+    assert isinstance(batch, int), "every optimizer has a batch"
+    return max(1, batch // length) if str(train.statics.get("batch_of")) == "tokens" else batch
+
+
+def is_compiled(
+    plan: Plan, device: str, steps: int, longest: int, *, remat: bool = False, shard: bool = False, eager: bool = False
+) -> bool:
     """Whether torch compiles a model, where its `steps` with samples of `longest` positions repay that: on a GPU, if
     each step computes the whole model. A loop over positions would become as many copies, and maps would be held."""
-    statics, loss = plan.train.statics, plan.train.statics.get("loss")
-    is_other = any(
+    train = plan.train
+    computes_all = not any(
         isinstance(operation := node.operation, Halting | Scan | Experts | Gradient)
         or getattr(operation, "drawn", "") or getattr(operation, "settled", False)
         or any(len(kind.lengths) > 1 for kind in node.types)
         for node in plan.graph.region.walk()
     )  # fmt: skip
-    if is_other or str(statics.get("supervise")) != "last" or why_evaluated_eagerly(plan.graph, loss, device):
+    if not computes_all or remat or shard or str(train.statics.get("supervise")) != "last":
         return False
-    batch = float(str(statics["batch"]))
-    samples = batch / longest if str(statics["batch_of"]) == "tokens" else batch
-    return 3 * summarize(plan.graph, longest).flops * samples * steps >= _FLOPS_THAT_REPAY
+    if why_evaluated_eagerly(plan.graph, train.statics.get("loss"), device, eager=eager):
+        return False
+    flops = FORWARD_AND_BACKWARD * summarize(plan.graph, longest).flops
+    return flops * samples_of_batch(train, longest) * steps >= _FLOPS_THAT_REPAY
 
 
 def describe_steps(kind: str, reason: str, compiled: bool = False) -> str:

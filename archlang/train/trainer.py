@@ -20,7 +20,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.attach import rematerialize_bodies
 from archlang.compile import build
 from archlang.errors import ArchlangError
-from archlang.graph.summary import summarize
+from archlang.graph.summary import FORWARD_AND_BACKWARD, summarize
 from archlang.plan.plan import Plan
 from archlang.plan.trust import is_shipped
 from archlang.tasks.kit.metrics import rank
@@ -54,8 +54,6 @@ _VALIDATION = ("iid", "valid")
 # What a run that is killed loses: the steps, or the time, since its last checkpoint.
 Interval = int | timedelta
 SAVED_EVERY = timedelta(minutes=15)
-# The gradients of a matrix product are two matrix products.
-FORWARD_AND_BACKWARD = 3
 # An evaluation may take long: if so much training is unsaved, it is saved before.
 _SECONDS_UNSAVED = 60.0
 
@@ -151,7 +149,7 @@ class Trainer:
         *,
         remat: Remat = 0,
         sharded: bool = False,
-        compiles: bool = False,
+        eager: bool = True,
         save: Interval = SAVED_EVERY,
         shared: Trainer | None = None,
         prepare: Callable[[Architecture], Collection[str]] | None = None,
@@ -161,7 +159,7 @@ class Trainer:
         Args:
             remat: Compute so many steps of a loop again in the backward pass, instead of keeping what they compute.
             sharded: Divide the weights among the processes.
-            compiles: Let torch compile the training steps, where that repays.
+            eager: Do not let torch compile the model where that repays.
             save: The steps or the time between checkpoints; evaluations are followed by others.
             shared: A trainer that differs in its seed alone, whose test model and data on the device are used.
             prepare: Changes the new weights. Returns the names of those that it has loaded."""
@@ -200,7 +198,8 @@ class Trainer:
             rematerialize_bodies(self.module, self.module.program.code, steps_together(plan, remat, longest))
         self.sampler = Sampler.of(settings, self.data, plan.seed)
         self.total = settings.total_steps(len(self.sampler))
-        self.is_compiled = compiles and is_compiled(plan, fabric.device.type, self.total, longest)
+        options = {"remat": bool(remat), "shard": sharded, "eager": eager}
+        self.is_compiled = is_compiled(plan, fabric.device.type, self.total, longest, **options)
         model = _compiled(self.module) if self.is_compiled else self.module
         self.model, self.optimizer = fabric.setup(model, optimizer)
         group = torch.distributed.new_group(backend="gloo") if sharded else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from archlang.graph.summary import Summary, summarize
+from archlang.graph.summary import FORWARD_AND_BACKWARD, Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.devices import select_device
@@ -16,7 +16,7 @@ from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
 from archlang.train.settings import Settings
 from archlang.train.stop import Stop
-from archlang.train.trainer import FORWARD_AND_BACKWARD, SILENT, Watcher
+from archlang.train.trainer import SILENT, Watcher
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8

@@ -93,7 +93,7 @@ def train(
         start = Start(settings, record.folder)
         trainer = Trainer(
             plan, settings, task, loaded, fabric, record, watcher, precision,
-            remat=remat, sharded=shard, compiles=not (eager or remat or shard), save=save, prepare=start.prepare,
+            remat=remat, sharded=shard, eager=eager, save=save, prepare=start.prepare,
         )  # fmt: skip
         reason = why_eager(plan, fabric.device.type, precision, devices * nodes, remat=bool(remat), eager=eager)
         if reason:

@@ -103,7 +103,7 @@ def test_a_model_that_torch_compiles_or_fails_to_compile_trains_as_it_is(
         return torch_compile(module, backend=backend)
 
     torch_compile: Callable[..., object] = torch.compile
-    monkeypatch.setattr(trainer, "is_compiled", lambda *_: True)
+    monkeypatch.setattr(trainer, "is_compiled", lambda *_, **__: True)
     monkeypatch.setattr(torch, "compile", compile_with_backend)
     with torch._dynamo.config.patch(suppress_errors=False):  # the run sets it
         training.train(plan_recipe(program), tmp_path / "b", device=device)
