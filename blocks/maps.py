@@ -592,7 +592,7 @@ class Interpolate(Weightless):
         far = 0
         if mask_k is None:
             last = max(0, t.shape[3] - 1)
-            if is_large_on_cpu(p, p.numel(), _MANY_PLACES):
+            if type(p) is Tensor and is_large_on_cpu(p, p.numel(), _MANY_PLACES):
                 # The first columns, if all rows are at their last place there, as are contextual positions of far keys.
                 far = int((p.detach().amin((0, 1, 2)) >= last).int().cumprod(0).sum())
             place = p[..., far:].clamp(0, last)

@@ -183,7 +183,8 @@ def summary(
     `--devices`, with its own batches. If tokens can be decoded, a line says what the next one needs of those before:
     keys, values and states; other lines say how each state of a recurrence moves. `--measure` counts what the compiled
     model runs, where the estimate counts the page as it is written: they differ by fused operations, scans over all
-    positions at once, and maps by rows. It also says which scans are computed at once, and what prevents others.
+    positions at once, and maps by rows. It also says what training needs as it runs, which scans are computed at once,
+    and what prevents others.
 
     Example: archlang summary recipes/gutlb.arch --length 64 --length 1024
     """
@@ -213,14 +214,16 @@ def summary(
         from archlang.backend.lower.text import scan_forms
         from archlang.backend.measured_costs import measure_costs
         from archlang.compile import build
+        from archlang.train.runs.cost import measured_activations
 
         module = build(graph, plugins)
         measured = {costs.length: measure_costs(module, costs.length, batch) for _, costs in summaries}
         scans = [*scan_forms(module.program.code)]
-    needs = [
-        {} if plan is None else memory_by_devices(plan, positions, devices, remat=remat_of(remat))
-        for positions in length or [_DEFAULT_LENGTH]
-    ]
+    together, needs = remat_of(remat), []
+    for positions in length or [_DEFAULT_LENGTH]:
+        kept = measured_activations(plan, positions, remat=together) if measure and plan is not None else None
+        need = {} if plan is None else memory_by_devices(plan, positions, devices, remat=together, measure=kept)
+        needs.append(need)
     if as_json:
         facts = [
             {

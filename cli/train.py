@@ -114,7 +114,7 @@ def train(
         check_files(plan, folder, precision, track or ())
         if start := describe_start(plan, folder):
             console.out.print(start)
-        cost = _print_needs(plan, place, count, machines, shard, together)
+        cost = _print_needs(plan, place, precision, count, machines, shard, together)
         reason = why_eager(plan, place.type, precision, count * machines, remat=bool(together), eager=eager)
         compiled = is_compiled(plan, place.type, cost.steps, cost.longest, eager=eager, **options)
         if steps_run := describe_steps(place.type, reason, compiled):
@@ -161,7 +161,9 @@ def train(
         raise typer.Exit(stop.exit_code)
 
 
-def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, shard: bool, remat: Remat) -> RunCost:
+def _print_needs(
+    plan: Plan, device: torch.device, precision: str, devices: int, nodes: int, shard: bool, remat: Remat
+) -> RunCost:
     """Prints what a run needs, and returns what it costs. Raises a RunMachineError if that is more memory than there
     is, or a RunError if a weight cannot be divided."""
     from archlang.cli.progress import ProgressDisplay
@@ -169,15 +171,16 @@ def _print_needs(plan: Plan, device: torch.device, devices: int, nodes: int, sha
     from archlang.errors.names import plural, rounded
     from archlang.plan.trust import is_users_own
     from archlang.train.memory import memory_by_devices
-    from archlang.train.runs.cost import estimate_cost
+    from archlang.train.runs.cost import estimate_cost, measured_activations
     from archlang.train.runs.training import require_memory
     from archlang.train.sharding import require_axes
 
     cost = estimate_cost(plan, ProgressDisplay(console.out))
     console.out.print(f"{plural(cost.steps, 'step')}, about {rounded(cost.flops, ' ')}FLOP")
-    for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat).items():
+    measure = measured_activations(plan, cost.longest, precision, remat)
+    for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat, measure=measure).items():
         console.out.print(f"on {name}: {memory}")
-    require_memory(plan, device, devices, nodes, sharded=shard, remat=remat, length=cost.longest)
+    require_memory(plan, device, devices, nodes, sharded=shard, remat=remat, length=cost.longest, measure=measure)
     if shard and any(is_users_own(instance.python) for instance in plan.graph.instances.values()):
         require_axes(build(plan.graph, plan.plugins))  # only the classes of blocks know the axes of their weights
     console.out.print(f"`{device}` has enough memory")

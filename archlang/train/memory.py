@@ -1,8 +1,9 @@
 """The bytes of memory that the training of a recipe needs on each of its devices; counted without torch."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
@@ -22,6 +23,8 @@ from archlang.types import Dim
 
 Remat = int | Literal["auto"]
 """How many steps of a loop the backward pass computes again together; 0 keeps what they compute."""
+Measure = Callable[[int], int | None]
+"""Returns the bytes that a step holds of so many samples, besides weights and their gradients, if it knows them."""
 _NUMBER_BYTES = 4
 # By optimizer, the numbers that it keeps for each weight; the momentum of rmsprop, sgd and muon is one more.
 MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, "schedule_free": 2}
@@ -58,10 +61,12 @@ def size(count: int) -> str:
 
 
 def training_memory(
-    plan: Plan, length: int | None, devices: int = 1, *, sharded: bool = False, remat: Remat = 0
-) -> Memory:
+    plan: Plan, length: int | None, devices: int = 1, *, sharded: bool = False, remat: Remat = 0,
+    measure: Measure | None = None,
+) -> Memory:  # fmt: skip
     """Returns what training needs on each of `devices`. Activations are about those of the samples that go through the
-    model at a time, with `length` positions each; None counts no activations."""
+    model at a time, with `length` positions each; None counts no activations. Those that `measure` does not know are
+    counted, as the page is written."""
     costs = summarize(plan.graph, length or 1)
     all_weights = _NUMBER_BYTES * costs.unique
     at_test = 0 if plan.at_test is plan.graph else _NUMBER_BYTES * summarize(plan.at_test, 1).unique
@@ -73,7 +78,9 @@ def training_memory(
     if length is not None:
         kept = [costs.activations] if not remat else _kept_activations(plan, costs)
         numbers = min(kept) if remat == "auto" else kept[min(remat, len(kept)) - 1]
-        activations = _NUMBER_BYTES * numbers * _samples_at_a_time(plan, length, devices)
+        samples = _samples_at_a_time(plan, length, devices)
+        measured = None if measure is None else measure(samples)
+        activations = _NUMBER_BYTES * numbers * samples if measured is None else measured
     if not sharded or devices == 1:
         # Processes that share gradients copy them to buckets.
         gradients = trained * (1 if devices == 1 else 2)
@@ -108,13 +115,16 @@ def _frozen(plan: Plan) -> int:
     return total
 
 
-def memory_by_devices(plan: Plan, length: int, devices: int, *, remat: Remat = 0) -> dict[str, Memory]:
+def memory_by_devices(
+    plan: Plan, length: int, devices: int, *, remat: Remat = 0, measure: Measure | None = None
+) -> dict[str, Memory]:
     """Returns what training needs on one device, on each of several, and with `--shard` if that is possible."""
-    needs = {"1 device": training_memory(plan, length, remat=remat)}
+    need = partial(training_memory, plan, length, remat=remat, measure=measure)
+    needs = {"1 device": need()}
     if devices > 1:
-        needs[f"{devices} devices"] = training_memory(plan, length, devices, remat=remat)
+        needs[f"{devices} devices"] = need(devices)
         if refusal(plan, count=devices, shard=True) is None:
-            needs[f"{devices} devices, --shard"] = training_memory(plan, length, devices, sharded=True, remat=remat)
+            needs[f"{devices} devices, --shard"] = need(devices, sharded=True)
     return needs
 
 

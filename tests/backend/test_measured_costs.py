@@ -1,8 +1,15 @@
 """Costs that are counted while a model runs."""
 
-import pytest
+from functools import partial
 
-from archlang.backend.measured_costs import measure_costs
+import pytest
+import torch
+
+from archlang.backend import measured_costs
+from archlang.backend.architecture import Architecture
+from archlang.backend.attach import rematerialize_bodies
+from archlang.backend.measured_costs import LiveBytes, measure_costs, peak_in_training
+from archlang.backend.runtime.loops import halting_loops
 from archlang.graph.summary import summarize
 from tests.conftest import Compiled
 
@@ -42,3 +49,41 @@ def test_written_attention_costs_what_the_block_does_and_a_window_less(compiled:
     assert costs["page"]["flops"] == costs["block"]["flops"]
     assert costs["page"]["activation_bytes"] == pytest.approx(costs["block"]["activation_bytes"], rel=0.1)
     assert costs["window"]["flops"] < costs["block"]["flops"] / 10
+
+
+def peak_with_numbers(module: Architecture, batch: int, together: int, numbers: torch.dtype) -> int:
+    for loop in halting_loops(module):
+        loop.all_steps = True
+    if together:
+        rematerialize_bodies(module, module.program.code, together)
+    x = torch.zeros(batch, 300, dtype=torch.int64)
+    live = LiveBytes()
+    with live:
+        with torch.autocast("cpu", numbers, enabled=numbers != torch.float32):
+            result = module(x)
+        result.float().log_softmax(-1).sum().backward()
+    return live.most - sum(weight.grad.nbytes for weight in module.parameters() if weight.grad is not None)
+
+
+STACK = "y = 1 * h stack 3 { y <- y + feedforward[64](norm(y)) }"
+HALTS = "y = 1 * h repeat 4 halting y by token_halt[threshold = 0.999] { y <- y + feedforward[64](norm(y)) }"
+STATES = "s = mean(learned[1, d]()) y = scan v in linear[d](h) carry s { s <- s * sigmoid(v) emit s }"
+
+
+@pytest.mark.parametrize("body", [ATTEND, STATES, STACK, HALTS])
+@pytest.mark.parametrize(("together", "numbers"), [(0, torch.float32), (2, torch.float32), (0, torch.bfloat16)])
+def test_the_peak_of_a_step_without_numbers_is_that_of_a_step(
+    body: str, together: int, numbers: torch.dtype, compiled: Compiled
+) -> None:
+    make = partial(compiled, MODEL.format(body), vocab=5)
+    peak = peak_in_training(make, 300, 3, numbers, together)
+    assert peak == peak_with_numbers(make(), 3, together, numbers)
+
+
+def test_what_runs_by_its_numbers_or_too_long_has_no_peak(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    experts = "p = softmax(linear[4](h)) y = experts v in h by p * top_k[1](p) { emit linear[d](v) }"
+    assert peak_in_training(partial(compiled, MODEL.format(experts), vocab=5), 8, 2, torch.float32, 0) is None
+    plain = partial(compiled, MODEL.format(STACK), vocab=5)
+    assert peak_in_training(plain, 8, 2, torch.float32, 0) is not None
+    monkeypatch.setattr(measured_costs, "_MOST_SECONDS", -1.0)
+    assert peak_in_training(plain, 8, 2, torch.float32, 0) is None

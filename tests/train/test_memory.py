@@ -2,18 +2,15 @@
 
 import json
 import re
-import weakref
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 import archlang
 from archlang.backend.attach import rematerialize_bodies
+from archlang.backend.measured_costs import LiveBytes
 from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
@@ -116,26 +113,6 @@ def test_activations_are_those_of_the_samples_at_a_time(program: Path) -> None:
     batch = activations()
     assert activations(train__micro=2) == activations(4) == batch / 4
     assert activations(train__batch=16, train__batch_of="tokens") == batch / 4
-
-
-class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's own
-    """Counts the bytes of the tensors that operations inside have made and that are still there, at most."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call] # torch's own
-        self.sizes: dict[int, int] = {}
-        self.most = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Any: torch's
-        results = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(results):
-            if not isinstance(leaf, Tensor) or leaf.is_mkldnn:  # oneDNN's live as long as one operation
-                continue
-            if (key := leaf.untyped_storage()._cdata) not in self.sizes:
-                self.sizes[key] = leaf.untyped_storage().nbytes()
-                weakref.finalize(leaf.untyped_storage(), self.sizes.pop, key)
-        self.most = max(self.most, sum(self.sizes.values()))
-        return results
 
 
 # Small insides with large states, and large insides.

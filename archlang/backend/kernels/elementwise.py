@@ -154,6 +154,7 @@ def exp(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
 def tanh(x: Float[Tensor, "*b"], reuse: Reuse = NO_REUSE) -> Float[Tensor, "*b"]:
     """Returns tanh(x)."""
     is_fast = x.dtype == torch.float32 and is_large_on_cpu(x, x.numel(), _LEAST_FOR_TANH) and _HAS_ONEDNN
+    is_fast = is_fast and type(x) is Tensor  # one without numbers, which oneDNN does not take, is of another type
     if not is_fast and permitted(x, reuse) == NO_REUSE:
         return x.tanh()
     compute: _Compute = _fast_tanh if is_fast else lambda x, out: torch.tanh(x, out=out)

@@ -3,15 +3,18 @@
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import torch
 
+from archlang.backend.measured_costs import peak_in_training
+from archlang.compile import build
 from archlang.graph.summary import FORWARD_AND_BACKWARD, Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.train.data import DeviceSplit, Sampler
 from archlang.train.devices import select_device
+from archlang.train.memory import Measure, Remat, steps_together
 from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
 from archlang.train.settings import Settings
@@ -20,6 +23,8 @@ from archlang.train.trainer import SILENT, Watcher
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8
+# The memory of more samples follows from that of so many.
+_MEASURED_SAMPLES = (8, 16)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,25 @@ def estimate_cost(plan: Plan, watcher: Watcher = SILENT) -> RunCost:
     steps = settings.total_steps(len(sampler))
     longest = max(int(lengths.max(initial=1)), 1)
     return RunCost(steps, FORWARD_AND_BACKWARD * flops * steps, longest, samples[0].uncounted)
+
+
+def measured_activations(plan: Plan, length: int, precision: str = "32", remat: Remat = 0) -> Measure:
+    """Returns a function that measures what a training step holds of samples with `length` positions."""
+    numbers = {"bf16": torch.bfloat16, "16": torch.float16}.get(precision, torch.float32)
+    together = steps_together(plan, remat, length)
+
+    @cache
+    def of_few(samples: int) -> int | None:
+        return peak_in_training(partial(build, plan.graph, plan.plugins), length, samples, numbers, together)
+
+    def measure(samples: int) -> int | None:
+        least, most = _MEASURED_SAMPLES
+        if samples <= most:
+            return of_few(samples)
+        low, high = of_few(least), of_few(most)
+        return None if low is None or high is None else high + (high - low) * (samples - most) // (most - least)
+
+    return measure
 
 
 # The first steps are slower than the following ones.

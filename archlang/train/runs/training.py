@@ -22,7 +22,7 @@ from archlang.tasks.kit.task import Task
 from archlang.train import mistakes as train_mistakes
 from archlang.train.cuda_graph import CudaGraphEvaluation, CudaGraphStep, ignoring_eager_steps, make_capture
 from archlang.train.devices import explaining_out_of_memory, leaving_process_group, make_fabric, require_device
-from archlang.train.memory import Memory, Remat, size, training_memory
+from archlang.train.memory import Measure, Memory, Remat, size, training_memory
 from archlang.train.optimizers import make_optimizer
 from archlang.train.record.curves import load_tracker, open_trackers
 from archlang.train.record.mistakes import RunWarning
@@ -198,12 +198,13 @@ def require_memory(
     sharded: bool = False,
     remat: Remat = 0,
     length: int | None = None,
+    measure: Measure | None = None,
 ) -> Memory:
     """Returns what training needs on each device, with the activations of samples of `length`, or without activations.
 
     Raises:
         RunMachineError: there is less memory. A run that is not refused may still need too much."""
-    memory = training_memory(plan, length, devices * nodes, sharded=sharded, remat=remat)
+    memory = training_memory(plan, length, devices * nodes, sharded=sharded, remat=remat, measure=measure)
     whole = training_memory(plan, None).weights
     # Each process builds its model on the host, and then moves it to its device.
     on_host = max(memory.total, whole) if device.type == "cpu" else whole

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from archlang.backend.measured_costs import peak_in_training
+from archlang.compile import build
 from archlang.plan.from_file import plan_recipe
 from archlang.plan.plan import Plan
 from archlang.tasks.kit.pages import PageTask
 from archlang.tasks.kit.split import Split
+from archlang.train.memory import training_memory
 from archlang.train.runs import cost as costs
-from archlang.train.runs.cost import RunCost, estimate_cost, matrix_speed, seconds_per_step
+from archlang.train.runs.cost import RunCost, estimate_cost, matrix_speed, measured_activations, seconds_per_step
 from archlang.train.runs.points import Point
 
 PROGRAM = """
@@ -74,6 +79,16 @@ def test_a_batch_that_takes_long_is_timed_in_part(
     # All samples have the same length: a fourth of the batch has a fourth of the FLOPs.
     assert seconds_per_step(point, cost) == pytest.approx(12.0)
     assert trained.batches == [2]
+
+
+def test_the_memory_of_many_samples_follows_from_that_of_few(tmp_path: Path) -> None:
+    plan = point_of(tmp_path).plan
+    measure = measured_activations(plan, 64)
+    direct = peak_in_training(partial(build, plan.graph), 64, 40, torch.float32, 0)
+    assert direct is not None
+    assert measure(40) == pytest.approx(direct, rel=1e-3)
+    assert training_memory(plan, 64, measure=measure).activations == measure(8) != training_memory(plan, 64).activations
+    assert training_memory(plan, 64, measure=lambda samples: None) == training_memory(plan, 64)
 
 
 def test_the_speed_of_matrix_products_is_measured() -> None:
