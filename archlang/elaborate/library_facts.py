@@ -1,4 +1,4 @@
-"""Stored graphs are held to the signatures of the library's blocks, which also give what older graphs lack."""
+"""Stored graphs are held to the signatures of the library's blocks, which also give what the graphs lack."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ from archlang.elaborate.binding import Binding
 from archlang.elaborate.facts import Facts
 from archlang.elaborate.static_arguments import evaluated, parameter_kind, plain
 from archlang.errors import Diagnostic
-from archlang.graph.facts import UNKNOWN
 from archlang.graph.graph import Graph, Instance
 from archlang.resolve import library
 from archlang.resolve.resolve import Declaration, prelude
@@ -16,10 +15,8 @@ from archlang.types.statics import InstanceOf, StaticValue
 
 
 def with_library_facts(graph: Graph) -> Graph:
-    """Returns a graph in which the library's instances have their acts, which texts of graphs do not have, the defaults
-    of statics that they lack, and those without any other fact the facts of their signatures.
-
-    Run folders of older versions hold such graphs.
+    """Returns a graph in which the library's instances have their acts, which texts of graphs do not have, and the
+    defaults of statics that are newer than the graph.
 
     Raises:
         ValueError: a static of a block of the library is not of its kind, or breaks a condition of the signature."""
@@ -48,12 +45,8 @@ def _checked(instance: Instance, graph: Graph) -> Instance:
     if problems:
         raise ValueError(f"@{instance.path}: {problems[0].message}")
     defaults = {name: value for name, bound in binding.statics.items() if (value := plain(bound.value)) is not None}
-    facts = Facts(binding, item)
-    instance = replace(instance, python=item.python, statics={**defaults, **instance.statics}, acts=facts.acts())
-    is_known = instance.costs != UNKNOWN or instance.maps or instance.records or instance.even is not None
-    if is_known or item.name != instance.block:
-        return instance
-    return replace(instance, costs=facts.costs(), maps=facts.maps(), records=facts.records(), even=facts.even())
+    acts = Facts(binding, item).acts()
+    return replace(instance, python=item.python, statics={**defaults, **instance.statics}, acts=acts)
 
 
 def _declaration(instance: Instance) -> Declaration | None:

@@ -45,7 +45,7 @@ _OPERATIONS: Mapping[str, Any] = {  # Any: members of an enum, and dataclasses w
         operations.Experts,
         operations.Gradient,
     )
-} | {"charge": operations.Loss}  # graphs of earlier versions
+}
 
 
 class _GraphSpan(Span):

@@ -155,8 +155,6 @@ def unknown_path(span: Span, path: str, possible: Iterable[str]) -> Diagnostic:
     diagnostic = Diagnostic("E0312", message, span, "no such static", remedy=remedy)
     if path in ("task.seed", "model.seed", "train.seed"):
         return replace(diagnostic, remedy="write `seed`").with_edits(Edit(span, "seed"))
-    if path.startswith("train.charges."):  # earlier versions wrote so
-        return renamed(diagnostic, path, path.replace("charges", "losses", 1), is_safe=True)
     possible = tuple(possible)
     of_this_name = sorted(each for each in possible if each.rpartition(".")[2] == path)
     kind, _, name = path.rpartition(".")
@@ -190,8 +188,6 @@ def unknown_static(span: Span, name: str, block: str, possible: Iterable[str], d
     diagnostic = Diagnostic("E0301", message, span, "unknown static", labels, remedy)
     if name in ("seed", "seeds", "random_seed"):
         return replace(diagnostic, remedy="write a line `vary seed in 1..3`, or `--set seed=2` in the command")
-    if name.startswith("charges.") and "micro" in possible:  # earlier versions wrote so
-        return renamed(diagnostic, name, name.replace("charges", "losses", 1), is_safe=True)
     called = static_called(name, possible)
     if called == "rate" and "micro" in possible:
         called = None  # that of an optimizer is a schedule, not that of dropout

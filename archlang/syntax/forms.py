@@ -155,8 +155,6 @@ FORMS: tuple[Form, ...] = (
     Form(_block("let a = h + h"), rf"^let[ \t]+(?P<name>{_NAME})[ \t]*=.*¦(?P<found>\S)",
          "write `let {name} = linear[64]`, or bind a value without `let`: `{name} = …`",
          message="`let {name}` expects a block, found `{token}`", label="not a block"),
-    Form(_block("charge cost = mean(a)"), rf"^(?P<word>charge)[ \t]+¦{_NAME}[ \t]*=", "write `loss`", {"word": "loss"},
-         message="the word of an auxiliary loss is `loss`", label="an earlier word", at="word", is_safe=True),
     Form(_block("in = h"),
          r"^(?:let[ \t]+)?¦?(?P<word>let|return|emit|if|repeat|stack|else|in|when|and|or|not|true|false)[ "
          r"\t]*¦?(?:=(?!=)|<-)", "choose another name", message="`{word}` is a reserved word",

@@ -1,6 +1,5 @@
 """Claims about `supervise = deep`: each training step takes one step of the loop, from the states of the last."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,13 @@ from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.train.deep_supervision import DeepSupervision
 from archlang.train.record.mistakes import RunWarning
-from archlang.train.record.reading import read_plan
 from archlang.train.runs import training
 from archlang.train.runs.training import train_together
 from archlang.train.step import EagerStep
 from tests.closeness import close
 from tests.conftest import Compiled
 from tests.train.runs.test_losses import losses
-from tests.train.runs.test_training import assert_killed_equals_uninterrupted, contents, train_and_die
+from tests.train.runs.test_training import assert_killed_equals_uninterrupted, contents
 from tests.train.settings_of_a_run import settings_with
 
 MODEL = """
@@ -110,19 +108,6 @@ def test_a_row_halts_where_the_loss_is_positive_unless_it_explores(compiled: Com
 def test_a_killed_run_with_carried_states_resumes_bit_for_bit(file: Path, tmp_path: Path) -> None:
     assert_killed_equals_uninterrupted(plan_recipe(file), tmp_path, (EagerStep, "take", 11), (EagerStep, "take", 2))
     assert any(0 < share < 1 for share in losses(tmp_path / "killed", "halted"))
-
-
-def test_a_run_in_the_words_of_earlier_versions_resumes(file: Path, tmp_path: Path) -> None:
-    plan, run = plan_recipe(file), tmp_path / "run"
-    train_and_die(lambda folder: training.train(plan, folder, device="cpu"), run, EagerStep, "take", 6)
-    for name in ("graph.txt", "graph_at_test.txt", "run.json"):
-        text = (run / name).read_text(encoding="utf-8")
-        assert re.search(r"loss\[|losses\.", text)
-        text = text.replace("= loss[", "= charge[").replace("losses.", "charges.").replace('"deep"', '"carried"')
-        (run / name).write_text(text, encoding="utf-8")
-    recorded, _ = read_plan(run)
-    assert (recorded.settings, recorded.train) == (plan.settings, plan.train)
-    assert training.train(plan, run, device="cpu").step == 12
 
 
 def test_seeds_with_carried_states_train_one_after_another(file: Path, tmp_path: Path) -> None:

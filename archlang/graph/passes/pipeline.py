@@ -40,8 +40,6 @@ PASSES: tuple[Pass, ...] = (
     Pass("rows", None, "computes maps in blocks of rows, and attention by torch's fused kernels or flex_attention"),
 )
 NAMES = tuple(step.name for step in PASSES if not step.needed)
-# Passes of earlier versions, which a folder of a model may omit.
-_FORMER = {"join"}
 
 
 def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
@@ -50,7 +48,7 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
     Raises:
         ValueError: there is no pass of such a name, or it is needed."""
     omitted = {without} if isinstance(without, str) else set(without)
-    if unknown := omitted - {*NAMES, *_FORMER}:
+    if unknown := omitted - {*NAMES}:
         called = ", ".join(sorted(unknown))
         raise ValueError(f"unknown optional pass {called}; the optional passes are {', '.join(NAMES)}")
     verify(graph)

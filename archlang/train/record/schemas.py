@@ -8,12 +8,10 @@ import json
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     AllowInfNan,
     BaseModel,
     BeforeValidator,
@@ -27,7 +25,7 @@ from pydantic import (
 from archlang.disk.limits import LARGEST_INTEGER
 from archlang.plan.plan import BoundExtern, Plan, PublishedResult
 from archlang.tasks.kit.metrics import rank
-from archlang.types.statics import StaticValue, Symbol, static_to_json
+from archlang.types.statics import StaticValue, static_to_json
 
 RUN, DATA, VERSIONS, RESULTS = "run.json", "data.json", "versions.json", "results.json"
 VOCABULARY, START = "vocabulary.json", "start.json"
@@ -103,46 +101,6 @@ def _claim_to_json(claim: PublishedResult) -> dict[str, object]:
 Claim = Annotated[PublishedResult, BeforeValidator(_claim_from_json), PlainSerializer(_claim_to_json)]
 
 
-def _upgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Returns the statics of a record in the words of this version: earlier ones called the weights of auxiliary losses
-    `charges`, and deep supervision `carried`. Adds the settings that a record from before they existed lacks: runs
-    dropped the last incomplete batch, and `label_smoothing` was the weight of each other class."""
-    statics = _reworded(statics, prefix, ("charges", "losses"), ("carried", "deep"))
-    smoothing, weight = f"{prefix}label_smoothing", f"{prefix}other_class_weight"
-    if smoothing in statics and weight not in statics:
-        statics = {**statics, smoothing: 0.0, weight: statics[smoothing]}
-    return {f"{prefix}drop_last": True, **{f"{prefix}{name}": value for name, value in _NEW.items()}, **statics}
-
-
-# Settings with which nothing differs from what runs did before these settings existed.
-_NEW: Statics = {"weights": "", "frozen": (), "no_decay": ()}
-
-
-def _downgraded(statics: Mapping[str, StaticValue], prefix: str = "") -> Mapping[str, StaticValue]:
-    """Returns statics as `_upgraded` was given them; with all settings if no earlier version could have such ones."""
-    statics = _reworded(statics, prefix, ("losses", "charges"), ("deep", "carried"))
-    new = {f"{prefix}{name}": value for name, value in _NEW.items()}
-    statics = {name: value for name, value in statics.items() if name not in new or value != new[name]}
-    smoothing, weight, drop_last = (
-        f"{prefix}{name}" for name in ("label_smoothing", "other_class_weight", "drop_last")
-    )
-    if statics.get(smoothing) or not statics.get(drop_last):
-        return statics
-    kept = {name: value for name, value in statics.items() if name not in (weight, drop_last)}
-    return {name: statics[weight] if name == smoothing else value for name, value in kept.items()}
-
-
-def _reworded(statics: Mapping[str, StaticValue], prefix: str, weights: Sequence[str], deep: Sequence[str]) -> Statics:
-    old, new = (f"{prefix}{word}." for word in weights)
-    reworded = {name.replace(old, new): value for name, value in statics.items()}
-    is_deep = statics.get(f"{prefix}supervise") == Symbol(deep[0])
-    return {**reworded, f"{prefix}supervise": Symbol(deep[1])} if is_deep else reworded
-
-
-def _upgraded_extern(train: BoundExtern | None) -> BoundExtern | None:
-    return None if train is None else replace(train, statics=_upgraded(train.statics))
-
-
 class ModelRecord(FileModel):
     """What a model is, apart from its program: `run.json` of a run, or of a module that was saved without one."""
 
@@ -150,7 +108,7 @@ class ModelRecord(FileModel):
     model: str
     task: Annotated[BoundExtern | None, Field(exclude_if=_is_none)] = None
     gives: Annotated[dict[str, Count], Field(exclude_if=operator.not_)] = {}
-    train: Annotated[BoundExtern | None, AfterValidator(_upgraded_extern), Field(exclude_if=_is_none)] = None
+    train: Annotated[BoundExtern | None, Field(exclude_if=_is_none)] = None
     settings: Statics
     """every setting of a run, or those that were passed with a program"""
     plugins: Digests = Field(default_factory=dict)
@@ -163,8 +121,7 @@ class RunRecord(ModelRecord):
     recipe: str
     task: BoundExtern
     gives: dict[str, Count]
-    train: Annotated[BoundExtern, AfterValidator(_upgraded_extern)]
-    settings: Annotated[Statics, AfterValidator(lambda settings: _upgraded(settings, "train."))]
+    train: BoundExtern
     seed: Integer
     precision: Annotated[str, Field(pattern=r"^(32|bf16|16)$")]
     claims: tuple[Claim, ...]
@@ -178,11 +135,6 @@ class RunRecord(ModelRecord):
             gives=dict(plan.gives), train=plan.train, settings=dict(plan.settings), claims=plan.claims,
             plugins=plan.plugins.digests(), track=tuple(track),
         )  # fmt: skip
-
-    def downgraded(self) -> RunRecord:
-        """Returns the record without settings that are newer than some recorded runs, if the run is one of before."""
-        train = replace(self.train, statics=_downgraded(self.train.statics))
-        return self.model_copy(update={"train": train, "settings": _downgraded(self.settings, "train.")})
 
 
 # start.json, data.json, versions.json
@@ -266,7 +218,7 @@ class StepMetrics(FileModel):
     lr: Measurement
     gradient_norm: OptionalNumber
     mean_depth: OptionalNumber
-    losses: Annotated[Metrics, Field(validation_alias="charges", exclude_if=operator.not_)] = {}  # earlier name
+    losses: Annotated[Metrics, Field(exclude_if=operator.not_)] = {}
     """the auxiliary losses before weighting, by name"""
 
     def scalars(self) -> dict[str, float]:

@@ -100,23 +100,24 @@ class PointResult:
             yield results.get(point.folder) or replace(self, point=point, warnings=(), other_seeds=())
 
 
-def folder_name(plan: Plan, precision: str, *, absolute: bool = False) -> str:
+def folder_name(plan: Plan, precision: str) -> str:
     """Returns the name of a run's folder: equal for equal runs, different for different ones. What papers claim about a
-    run does not change it, nor where the program and its files are, unless paths are `absolute`, as they once were."""
-    run = RunRecord.of(plan, precision).downgraded().model_copy(update={"claims": ()})
-    start = "" if absolute else os.path.realpath(os.path.dirname(plan.source.path))
-    description = json.dumps(_without_start(json_value(run), start), sort_keys=True)
+    run does not change it, nor where the program and its files are, nor settings that are off: 0, false or empty. So a
+    new setting that is off renames no run."""
+    run = RunRecord.of(plan, precision).model_copy(update={"claims": ()})
+    start = os.path.realpath(os.path.dirname(plan.source.path))
+    description = json.dumps(_described(json_value(run), start), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
 
 
-def _without_start(value: Any, start: str) -> Any:  # Any: JSON
-    """Returns JSON whose paths below a folder are relative to it."""
+def _described(value: Any, start: str) -> Any:  # Any: JSON
+    """Returns JSON whose objects have no zeros and nothing empty, and whose paths below a folder are relative to it."""
     if isinstance(value, dict):
-        return {key: _without_start(item, start) for key, item in value.items()}
+        return {key: _described(item, start) for key, item in value.items() if item}
     if isinstance(value, list):
-        return [_without_start(item, start) for item in value]
-    is_below = isinstance(value, str) and start and value.startswith(start + os.sep)
+        return [_described(item, start) for item in value]
+    is_below = isinstance(value, str) and value.startswith(start + os.sep)
     return value[len(start) + 1 :].replace(os.sep, "/") if is_below else value
 
 

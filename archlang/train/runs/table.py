@@ -164,8 +164,7 @@ class TableRuns:
         return read_recorded_runs(self.also) if self.also is not None and self.also.is_file() else {}
 
     def run_folder(self, plan: Plan) -> Path:
-        earlier = self.folder / folder_name(plan, self.precision, absolute=True)
-        folder = earlier if earlier.is_dir() else self.folder / folder_name(plan, self.precision)
+        folder = self.folder / folder_name(plan, self.precision)
         other = None if self.also is None or has(folder, RESULTS) else self.also / folder.name
         return folder if other is None or not has(other, RESULTS) else other
 

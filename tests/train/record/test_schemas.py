@@ -41,21 +41,6 @@ def test_the_description_of_a_run_is_read_as_it_was_written(program: Path, tmp_p
     assert schemas.json_value(run)["claims"][0]["from"] == "nobody"
 
 
-@pytest.mark.parametrize("smoothing", ["0.0", "0.1"])
-def test_a_record_from_before_a_setting_means_what_runs_did_then(smoothing: str, program: Path, tmp_path: Path) -> None:
-    sets = {"train.drop_last": "true", "train.other_class_weight": smoothing}
-    run = schemas.RunRecord.of(plan_recipe(program, sets=sets), "32")
-    earlier = schemas.json_value(run.downgraded())
-    for statics, prefix in ((earlier["settings"], "train."), (earlier["train"]["statics"], "")):
-        assert statics[f"{prefix}label_smoothing"] == float(smoothing)
-        assert not {f"{prefix}drop_last", f"{prefix}other_class_weight"} & statics.keys()
-    (tmp_path / "run.json").write_text(json.dumps(earlier))
-    assert read_record(tmp_path, "run.json", schemas.RunRecord) == run
-    today = schemas.RunRecord.of(plan_recipe(program, sets={"train.label_smoothing": smoothing}), "32")
-    lost = {name for name in today.settings if name not in today.downgraded().settings}
-    assert lost == {"train.weights", "train.frozen", "train.no_decay"}
-
-
 def results(value: float) -> schemas.Results:
     split = schemas.SplitResult(
         items=4, written=2, loss=value, metrics={"accuracy": value}, groups={"length": {3: {"accuracy": value}}},
@@ -93,8 +78,6 @@ def test_log_lines_are_restored_as_they_were_written(tmp_path: Path) -> None:
         '{"step": 1, "split": "valid", "loss": null, "accuracy": 0.25}\n'
     )
     (tmp_path / "metrics.jsonl").write_text(text + '{"step": 2')
-    assert read_metrics(tmp_path) == (step, evaluation)
-    (tmp_path / "metrics.jsonl").write_text(text.replace("losses", "charges"))  # their name in earlier versions
     assert read_metrics(tmp_path) == (step, evaluation)
     overflow = step.model_copy(update={"gradient_norm": math.inf})
     assert json.loads(schemas.json_line(overflow))["gradient_norm"] is None

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from archlang.errors import ProgramError
-from archlang.errors.edits import apply_edits
 from archlang.plan.check import check_text
 from archlang.plan.from_file import plan_recipe
 from archlang.reports.run_report import RunReport
@@ -73,15 +72,6 @@ def test_a_weight_of_no_loss_is_refused_wherever_it_is_set(place: str) -> None:
     }
     assert mistake[0] == "E0617"
     assert "`open`" in mistake[1]
-
-
-def test_the_words_of_earlier_versions_are_corrected() -> None:
-    text = PROGRAM.replace("losses.open = 1]", "losses.open = 1]\n    vary train.losses.open in [0.1]")
-    mistakes = check_text(text.replace("loss open", "charge open").replace("losses.", "charges."))
-    assert [mistake.code for mistake in mistakes] == ["E0101", "E0301", "E0312"]
-    assert all(mistake.is_safe for mistake in mistakes)
-    edits = [edit for mistake in mistakes for edit in mistake.edits]
-    assert check_text(apply_edits(mistakes[0].span.source.text, edits)) == ()
 
 
 def test_a_weight_of_no_loss_on_the_command_line_is_refused(tmp_path: Path) -> None:
