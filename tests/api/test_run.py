@@ -142,12 +142,6 @@ def test_rows_that_a_split_shares_with_train_are_named(moods: Path) -> None:
         trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]')
 
 
-def test_a_run_of_an_earlier_version_reads_its_vocabulary_from_its_data(moods: Path) -> None:
-    answers = trained(moods, CLASSIFIER, 'file[path = "a.tsv", words = 4]').predict(["c", "d zz"])
-    (moods / "run" / "vocabulary.json").unlink()
-    assert archlang.load_run(moods / "run").predict(["c", "d zz"]) == answers
-
-
 def test_a_run_without_validation_data_answers(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("c,x\nd,y\n" * 4)
     run = trained(tmp_path, CLASSIFIER, 'file[path = "a.csv", header = false, words = 4]', "train.accuracy")

@@ -230,8 +230,6 @@ class RunFolder:
                 folder.remove_unfinished()
             if self.check(plan, precision):
                 self._require_same_data(data)
-                if schemas.VOCABULARY not in existing:
-                    self.write(schemas.VOCABULARY, files[schemas.VOCABULARY])
                 return True
             try:
                 for name, text in files.items():

@@ -188,14 +188,14 @@ class OpenedRun:
     data: schemas.DataRecord | None
     device: torch.device
     plugins: Plugins
+    input_format: InputFormat
     has_other_statics: bool = False
-    stored_format: InputFormat | None = None
 
     @cached_property
     def task(self) -> Task:
         """The task."""
         task = make_task(self.bound_task.name, self.bound_task.python, self.bound_task.statics, self.plugins)
-        return task if self.stored_format is None else self.stored_format.bind(task)
+        return self.input_format.bind(task)
 
     def load(self, splits: Sequence[str] | None = None, watcher: Watcher = SILENT) -> dict[str, Split]:
         """Loads splits of the task; without names, all except `train`."""
@@ -219,14 +219,6 @@ class OpenedRun:
             except ArchlangError as error:
                 message = f"the {name} split cannot be compared with that of {self.folder}: {error}"
                 warnings.warn(message, RunWarning, stacklevel=3)
-
-    @cached_property
-    def input_format(self) -> InputFormat:
-        """What the module reads. The run of an earlier version has not recorded it: its data are read."""
-        if self.stored_format is not None:
-            return self.stored_format
-        name = min(self.task.split_names(), key=lambda name: name == "train")
-        return InputFormat.of(self.task, self.module, self.load([name]))
 
 
 def open_run(
@@ -252,11 +244,7 @@ def open_run(
         raise mistakes.without_task(folder)
     trusted = reading.read_plugins(folder, record, plugins)
     bound_task = _with_statics(record.task, sets, record.gives) if sets else record.task
-    stored_format = (
-        reading.read_record(folder, schemas.VOCABULARY, InputFormat)
-        if reading.has(folder, schemas.VOCABULARY)
-        else None
-    )
+    input_format = reading.read_record(folder, schemas.VOCABULARY, InputFormat)
     torch_device = select_device(device)
     module, step = trained_module(folder, record, checkpoint, reading.read_graph(folder), trusted)
     data = (
@@ -265,8 +253,8 @@ def open_run(
         else reading.read_record(folder, schemas.DATA, schemas.DataRecord)
     )
     return OpenedRun(
-        folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, bool(sets),
-        stored_format,
+        folder, record, bound_task, module.to(torch_device), step, data, torch_device, trusted, input_format,
+        bool(sets),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from archlang.backend.architecture import Architecture
 from archlang.backend.decode.greedy import target_of
 from archlang.errors.names import listed, plural, suggest
-from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, UNKNOWN, Lexicon, TokenCut
+from archlang.tasks.kit.lexicon import BYTE_CUT, CUTS, Lexicon, TokenCut
 from archlang.tasks.kit.split import Ragged, Split, TargetForm
 from archlang.tasks.kit.task import (
     DecodableTask,
@@ -166,9 +166,7 @@ class FieldFormat(FileModel):
 
     def _id(self, word: str) -> int:
         ids = self.lexicon.ids
-        # A format of an earlier version does not say which token stands for unknown words.
-        unknown = ids.get(UNKNOWN) if self.unknown is None else self.unknown
-        if (token := ids.get(word, unknown)) is not None:
+        if (token := ids.get(word, self.unknown)) is not None:
             return token
         raise RunError(
             f"`{word}` is not a token of the task",

@@ -81,7 +81,6 @@ def test_how_steps_run_on_a_gpu_is_recorded_and_a_change_of_it_is_named() -> Non
 def test_the_folder_of_the_same_run_is_opened(point: Plan, tmp_path: Path) -> None:
     begin(tmp_path / "run", point).close()
     before = contents(tmp_path / "run")
-    (tmp_path / "run" / "vocabulary.json").unlink()  # as in a run of an earlier version
     again = RunFolder(tmp_path / "run")
     assert again.begin(point, "32", DATA, FORMAT, CPU)
     again.close()
