@@ -328,6 +328,9 @@ class Calls:
         item = declaration.item
         inputs = item.signature.inputs
         binding = self._context.binding(declaration, dict(block.settled), span, {})
+        if item.word == "model":  # whose result may name a size that the task sets for the caller
+            named, of_task = binding.named_sizes(Axis.FEATURE), self._context.task_sizes
+            binding.ambient = {name: size for name, size in of_task.items() if name not in named}
         required = sum(1 for parameter in inputs if parameter.default is None)
         variadic = bool(inputs) and inputs[-1].variadic
         if len(arguments) < required or (len(arguments) > len(inputs) and not variadic):

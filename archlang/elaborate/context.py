@@ -31,7 +31,7 @@ class Context:
 
     With `may_be_unknown`, sizes and statics may lack a value, as where a block is checked on its own. `calls` are the
     calls of composed blocks that lead to the statement being elaborated, `reported` is the number of mistakes.
-    `own_lengths` counts the lengths that scans have for themselves, by name."""
+    `own_lengths` counts the lengths that scans have for themselves, by name. `task_sizes` are those of the whole."""
 
     def __init__(self, report: Report, may_be_unknown: bool, observe: Observe | None = None) -> None:
         self._report = report
@@ -42,6 +42,7 @@ class Context:
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
+        self.task_sizes: Mapping[str, Bound] = {}
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Reports a mistake, with the last calls that lead to it."""

@@ -3,6 +3,8 @@
 import pytest
 
 from archlang.plan.check import check_text
+from archlang.plan.model_graphs import model_graph
+from archlang.resolve.resolve import load_command_line
 
 PROGRAM = """model m[d = 8](x: tokens[n]) -> logits[n, vocab] {{
     h = embed[d](x)
@@ -136,3 +138,13 @@ def test_a_size_may_be_computed_from_one_of_a_later_input(statics: str, exchange
     call = "block use(x: seq[m, d], ones: seq[m, 2]) -> seq[m, d] {{ return cut({}) }}\n"
     assert check_text(cut + call.format(", ".join(arguments))) == ()
     assert codes(cut + call.format(", ".join(arguments[::-1]))) == {"E0401"}
+
+
+@pytest.mark.parametrize("classes", [3, 7])
+def test_a_model_that_a_model_calls_has_the_sizes_of_the_task_and_the_vocabulary_of_its_own_input(classes: int) -> None:
+    text = """
+    model inner(x: tokens[n]) -> logits[n, classes] { return linear[classes](embed[4](x)) }
+    model outer(x: tokens[n]) -> logits[n, classes] { return inner(x) + inner(pair_tokens(x, x)) }
+    """
+    graph = model_graph(load_command_line(text), "outer", {"vocab": 5, "classes": classes})
+    assert [each.costs.parameters for each in graph.instances.values()] == [20, 5 * classes, 0, 100, 5 * classes]
