@@ -16,6 +16,7 @@ from torch.utils.flop_counter import flop_registry
 from archlang.backend.architecture import Architecture
 from archlang.backend.attach import rematerialize_bodies
 from archlang.backend.runtime.loops import drawn_loops, halting_loops
+from archlang.backend.runtime.row_blocks import keep_freed_memory
 from archlang.backend.runtime.stacking import answering
 from archlang.types import Dim
 
@@ -56,7 +57,8 @@ def peak_in_training(
     unless that is 0. Returns None if numbers decide what the model runs, or if it takes too long.
 
     Makes and runs the model with tensors that have a shape and no numbers, so that one of any size takes neither time
-    nor memory. Loops take all their steps."""
+    nor memory. Loops take all their steps, and samples are padded, as in training."""
+    keep_freed_memory()  # which would count as memory of the first step
     try:
         with FakeTensorMode(), answering(lambda mark: True):
             module = make().train()
@@ -67,10 +69,15 @@ def peak_in_training(
             if together:
                 rematerialize_bodies(module, module.program.code, together)
             fields = _random_batch(module, length, batch)
+            lengths = {
+                field.name: torch.full((batch,), value.shape[1])
+                for field, value in zip(module.program.inputs, fields, strict=True)
+                if field.length is not None
+            }
             live = LiveBytes(time.monotonic() + _MOST_SECONDS)
             with live:
                 with torch.autocast("cpu", numbers, enabled=numbers != torch.float32):
-                    result = module(*fields)
+                    result = module(*fields, lengths=lengths)
                 result.float().log_softmax(-1).sum().backward()
     except Exception:  # torch has several for a number that it has not, and a block of the user's may raise any
         return None

@@ -33,7 +33,8 @@ MOMENTS = {"adamw": 2, "adam": 2, "rmsprop": 1, "sgd": 0, "lion": 1, "muon": 0, 
 @dataclass(frozen=True)
 class Memory:
     """Bytes on one device at the peak of a training step. `gathered` are the weights and gradients of other devices
-    that a sharded model has at a time, and `evaluation` the weights that it has while it writes answers."""
+    that a sharded model has at a time, and `evaluation` the weights that it has while it writes answers. `is_counted`:
+    activations that were to be measured are those of the page as it is written."""
 
     weights: int
     gradients: int
@@ -41,6 +42,7 @@ class Memory:
     activations: int
     gathered: int = 0
     evaluation: int = 0
+    is_counted: bool = False
 
     @property
     def total(self) -> int:
@@ -49,7 +51,8 @@ class Memory:
     def __str__(self) -> str:
         parts = {
             "weights": self.weights, "gradients": self.gradients, "optimizer": self.state,
-            "gathered": max(self.gathered, self.evaluation), "activations": self.activations,
+            "gathered": max(self.gathered, self.evaluation),
+            "activations as the page is written" if self.is_counted else "activations": self.activations,
         }  # fmt: skip
         listed = ", ".join(f"{name} {size(count)}" for name, count in parts.items() if count or name != "gathered")
         return f"{size(self.total)} a device ({listed})"
@@ -74,17 +77,19 @@ def training_memory(
     trained = all_weights - _NUMBER_BYTES * _frozen(plan)
     moments = MOMENTS.get(plan.train.name, 0) + bool(statics.get("momentum"))
     average = all_weights * bool(statics.get("ema"))
-    activations = 0
+    activations, is_counted = 0, False
     if length is not None:
         kept = [costs.activations] if not remat else _kept_activations(plan, costs)
         numbers = min(kept) if remat == "auto" else kept[min(remat, len(kept)) - 1]
         samples = _samples_at_a_time(plan, length, devices)
         measured = None if measure is None else measure(samples)
         activations = _NUMBER_BYTES * numbers * samples if measured is None else measured
+        is_counted = measured is None and measure is not None
     if not sharded or devices == 1:
         # Processes that share gradients copy them to buckets.
         gradients = trained * (1 if devices == 1 else 2)
-        return Memory(all_weights + at_test, gradients, moments * trained + average, activations)
+        state = moments * trained + average
+        return Memory(all_weights + at_test, gradients, state, activations, is_counted=is_counted)
     units = _units(plan.graph, plan.graph.region, costs.nodes).values()
     root = all_weights - _NUMBER_BYTES * sum(own * copies for own, copies in units)
     largest = _NUMBER_BYTES * max((own for own, _ in units), default=0)
@@ -93,6 +98,7 @@ def training_memory(
         share + ceil(at_test / devices), trained_share, moments * trained_share + ceil(average / devices), activations,
         # With a step of a stack, the next one is gathered; the gradients of one are divided at a time.
         gathered=2 * root + 3 * largest, evaluation=(at_test or all_weights) if _writes_answers(plan) else 0,
+        is_counted=is_counted,
     )  # fmt: skip
 
 

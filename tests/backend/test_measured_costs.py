@@ -10,6 +10,7 @@ from archlang.backend.architecture import Architecture
 from archlang.backend.attach import rematerialize_bodies
 from archlang.backend.measured_costs import LiveBytes, measure_costs, peak_in_training
 from archlang.backend.runtime.loops import halting_loops
+from archlang.backend.runtime.row_blocks import keep_freed_memory
 from archlang.graph.summary import summarize
 from tests.conftest import Compiled
 
@@ -56,21 +57,23 @@ def peak_with_numbers(module: Architecture, batch: int, together: int, numbers: 
         loop.all_steps = True
     if together:
         rematerialize_bodies(module, module.program.code, together)
-    x = torch.zeros(batch, 300, dtype=torch.int64)
+    x, lengths = torch.zeros(batch, 300, dtype=torch.int64), torch.full((batch,), 300)
+    keep_freed_memory()
     live = LiveBytes()
     with live:
         with torch.autocast("cpu", numbers, enabled=numbers != torch.float32):
-            result = module(x)
+            result = module(x, lengths=lengths)
         result.float().log_softmax(-1).sum().backward()
     return live.most - sum(weight.grad.nbytes for weight in module.parameters() if weight.grad is not None)
 
 
+STEPS = "s = mean(learned[1, d]()) y = scan v in h carry s { s <- tanh(linear[d](s) + v) emit s }"
 STACK = "y = 1 * h stack 3 { y <- y + feedforward[64](norm(y)) }"
 HALTS = "y = 1 * h repeat 4 halting y by token_halt[threshold = 0.999] { y <- y + feedforward[64](norm(y)) }"
 STATES = "s = mean(learned[1, d]()) y = scan v in linear[d](h) carry s { s <- s * sigmoid(v) emit s }"
 
 
-@pytest.mark.parametrize("body", [ATTEND, STATES, STACK, HALTS])
+@pytest.mark.parametrize("body", [ATTEND, STATES, STACK, HALTS, STEPS])
 @pytest.mark.parametrize(("together", "numbers"), [(0, torch.float32), (2, torch.float32), (0, torch.bfloat16)])
 def test_the_peak_of_a_step_without_numbers_is_that_of_a_step(
     body: str, together: int, numbers: torch.dtype, compiled: Compiled
@@ -82,7 +85,8 @@ def test_the_peak_of_a_step_without_numbers_is_that_of_a_step(
 
 def test_what_runs_by_its_numbers_or_too_long_has_no_peak(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     experts = "p = softmax(linear[4](h)) y = experts v in h by p * top_k[1](p) { emit linear[d](v) }"
-    assert peak_in_training(partial(compiled, MODEL.format(experts), vocab=5), 8, 2, torch.float32, 0) is None
+    for body in (experts, "y = lstm[8](h)"):
+        assert peak_in_training(partial(compiled, MODEL.format(body), vocab=5), 8, 2, torch.float32, 0) is None
     plain = partial(compiled, MODEL.format(STACK), vocab=5)
     assert peak_in_training(plain, 8, 2, torch.float32, 0) is not None
     monkeypatch.setattr(measured_costs, "_MOST_SECONDS", -1.0)

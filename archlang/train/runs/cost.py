@@ -76,7 +76,7 @@ def measured_activations(plan: Plan, length: int, precision: str = "32", remat: 
         if samples <= most:
             return of_few(samples)
         low, high = of_few(least), of_few(most)
-        return None if low is None or high is None else high + (high - low) * (samples - most) // (most - least)
+        return None if low is None or high is None else high + max(0, high - low) * (samples - most) // (most - least)
 
     return measure
 

@@ -102,21 +102,25 @@ class PointResult:
 
 def folder_name(plan: Plan, precision: str) -> str:
     """Returns the name of a run's folder: equal for equal runs, different for different ones. What papers claim about a
-    run does not change it, nor where the program and its files are, nor settings that are off: 0, false or empty. So a
-    new setting that is off renames no run."""
-    run = RunRecord.of(plan, precision).model_copy(update={"claims": ()})
+    run does not change it, nor where the program and its files are, nor settings of the optimizer that are off: 0,
+    false or empty. So a new one that is off renames no run."""
+    off = {name for name, value in plan.train.statics.items() if not value and "." not in name}
+    statics = {name: value for name, value in plan.train.statics.items() if name not in off}
+    settings = {name: value for name, value in plan.settings.items() if name not in {f"train.{own}" for own in off}}
+    run = RunRecord.of(replace(plan, train=replace(plan.train, statics=statics), settings=settings), precision)
     start = os.path.realpath(os.path.dirname(plan.source.path))
-    description = json.dumps(_described(json_value(run), start), sort_keys=True)
+    value = json_value(run.model_copy(update={"claims": ()}))
+    description = json.dumps(_without_start(value, start), sort_keys=True)
     word = re.sub(r"\W+", "-", plan.recipe)
     return f"{word}-seed{plan.seed}-{hashlib.sha256(description.encode()).hexdigest()[:10]}"
 
 
-def _described(value: Any, start: str) -> Any:  # Any: JSON
-    """Returns JSON whose objects have no zeros and nothing empty, and whose paths below a folder are relative to it."""
+def _without_start(value: Any, start: str) -> Any:  # Any: JSON
+    """Returns JSON whose paths below a folder are relative to it."""
     if isinstance(value, dict):
-        return {key: _described(item, start) for key, item in value.items() if item}
+        return {key: _without_start(item, start) for key, item in value.items()}
     if isinstance(value, list):
-        return [_described(item, start) for item in value]
+        return [_without_start(item, start) for item in value]
     is_below = isinstance(value, str) and value.startswith(start + os.sep)
     return value[len(start) + 1 :].replace(os.sep, "/") if is_below else value
 

@@ -12,7 +12,15 @@ from archlang.plan.plan import TableColumn
 from archlang.reports.result_table import ResultCell
 from archlang.train.record.mistakes import RunError
 from archlang.train.record.reading import Timing
-from archlang.train.record.schemas import EvaluationTiming, JointRecord, Results, SavingTiming, SplitResult, StepTiming
+from archlang.train.record.schemas import (
+    EvaluationTiming,
+    JointRecord,
+    Results,
+    SavingTiming,
+    SplitResult,
+    Statics,
+    StepTiming,
+)
 from archlang.train.record.summaries import run_costs
 from archlang.train.runs.points import folder_name, make_folder, run_point
 from archlang.train.runs.table import FinishedRun, TableRuns, TimeSpent, recorded, time_spent
@@ -128,8 +136,19 @@ def test_a_folder_name_depends_on_the_run_alone(program: Path) -> None:
     changed_plans = [plan_recipe(program, sets={"model.d": "16"}), replace(plan, seed=2)]
     names = {folder_name(plan, "bf16"), *(folder_name(each, "32") for each in (plan, *changed_plans))}
     assert len(names) == 4
-    with_newer_setting = replace(plan, train=replace(plan.train, statics={**plan.train.statics, "newer": False}))
-    assert folder_name(with_newer_setting, "32") == folder_name(plan, "32")
+
+
+def test_a_folder_name_has_no_settings_of_the_optimizer_that_are_off(program: Path) -> None:
+    plan = plan_recipe(program)
+
+    def name(settings: Statics, statics: Statics) -> str:
+        train = replace(plan.train, statics={**plan.train.statics, **statics})
+        return folder_name(replace(plan, settings={**plan.settings, **settings}, train=train), "32")
+
+    assert name({"train.newer": False}, {"newer": False}) == folder_name(plan, "32")
+    # What is absent here is not off.
+    changes: list[tuple[Statics, Statics]] = [({"test.model.on": False}, {}), ({"train.losses.z": 0}, {"losses.z": 0})]
+    assert len({folder_name(plan, "32"), *(name(*change) for change in changes)}) == 3
 
 
 def test_a_folder_name_has_no_place_of_the_program_and_its_files(program: Path, tmp_path: Path) -> None:
