@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from archlang.elaborate import mistakes
-from archlang.elaborate.binding import Binding
+from archlang.elaborate.binding import TASK_SIZES, Binding
 from archlang.elaborate.frame import Frame
 from archlang.elaborate.region_builder import Flow, ModelSize, RegionBuilder
 from archlang.elaborate.static_arguments import configured
@@ -42,7 +42,7 @@ class Context:
         self.calls: list[Span] = []
         self.instances: dict[str, Instance] = {}
         self.own_lengths: dict[str, int] = {}
-        self.task_sizes: Mapping[str, Bound] = {}
+        self.task_sizes = {name: Bound(Dim.of(name), None) for name in TASK_SIZES}
 
     def report(self, diagnostic: Diagnostic) -> None:
         """Reports a mistake, with the last calls that lead to it."""

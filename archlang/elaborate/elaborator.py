@@ -227,7 +227,7 @@ class _Elaborator:
     ) -> tuple[Graph | None, Type | None, tuple[Type, ...]]:
         item = declaration.item
         assert isinstance(item, Definition)
-        self._context.task_sizes = ambient
+        self._context.task_sizes |= ambient
         binding = self._context.binding(declaration, dict(statics), span, ambient, generic)
         builder = self._context.new_region()
         frame = Frame(binding, builder, InstancePaths(""))

@@ -144,7 +144,9 @@ def test_a_size_may_be_computed_from_one_of_a_later_input(statics: str, exchange
 def test_a_model_that_a_model_calls_has_the_sizes_of_the_task_and_the_vocabulary_of_its_own_input(classes: int) -> None:
     text = """
     model inner(x: tokens[n]) -> logits[n, classes] { return linear[classes](embed[4](x)) }
-    model outer(x: tokens[n]) -> logits[n, classes] { return inner(x) + inner(pair_tokens(x, x)) }
+    block pairs(x: tokens[n]) -> seq[n, e] { return inner(pair_tokens(x, x)) }
+    model outer(x: tokens[n]) -> logits[n, classes] { return inner(x) + pairs(x) }
     """
+    assert check_text(text) == ()
     graph = model_graph(load_command_line(text), "outer", {"vocab": 5, "classes": classes})
     assert [each.costs.parameters for each in graph.instances.values()] == [20, 5 * classes, 0, 100, 5 * classes]
