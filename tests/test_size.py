@@ -28,7 +28,7 @@ BUDGETS = {
     "": (24_051, 16_500, 7_551),
 }
 TOTAL = 75_698  # the aim is 61,000, and the room of the parts
-TESTS = 69_042  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TESTS = 69_044  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
