@@ -81,6 +81,9 @@ def test_the_peak_of_a_step_without_numbers_is_that_of_a_step(
     make = partial(compiled, MODEL.format(body), vocab=5)
     peak = peak_in_training(make, 300, 3, numbers, together)
     assert peak == peak_with_numbers(make(), 3, together, numbers)
+    unpadded = peak_in_training(make, 300, 3, numbers, together, is_padded=False)
+    assert unpadded is not None
+    assert unpadded <= peak
 
 
 def test_what_runs_by_its_numbers_or_too_long_has_no_peak(compiled: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,8 @@ from archlang.train.trainer import SILENT, Watcher
 
 # The widths of batches vary; so many of them are counted.
 _COUNTED_BATCHES = 8
-# The memory of more samples follows from that of so many.
-_MEASURED_SAMPLES = (8, 16)
+# The memory of more samples follows from that of so many, or of those that have so many positions, and of half of them.
+_MEASURED_SAMPLES, _MEASURED_POSITIONS = 16, 8_192
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,13 @@ def measured_activations(plan: Plan, length: int, precision: str = "32", remat: 
 
     @cache
     def of_few(samples: int) -> int | None:
-        return peak_in_training(partial(build, plan.graph, plan.plugins), length, samples, numbers, together)
+        peak = partial(peak_in_training, partial(build, plan.graph, plan.plugins), length, samples, numbers, together)
+        padded = peak()
+        return peak(is_padded=False) if padded is None else padded
 
     def measure(samples: int) -> int | None:
-        least, most = _MEASURED_SAMPLES
+        most = max(2, min(_MEASURED_SAMPLES, _MEASURED_POSITIONS // length))
+        least = most // 2
         if samples <= most:
             return of_few(samples)
         low, high = of_few(least), of_few(most)
