@@ -221,8 +221,8 @@ def summary(
         scans = [*scan_forms(module.program.code)]
     together, needs = remat_of(remat), []
     for positions in length or [_DEFAULT_LENGTH]:
-        kept = measured_activations(plan, positions, remat=together) if measure and plan is not None else None
-        need = {} if plan is None else memory_by_devices(plan, positions, devices, remat=together, measure=kept)
+        activations = measured_activations(plan, positions, remat=together) if measure and plan is not None else None
+        need = {} if plan is None else memory_by_devices(plan, positions, devices, remat=together, measure=activations)
         needs.append(need)
     if as_json:
         facts = [

@@ -175,10 +175,13 @@ def _print_needs(
     from archlang.train.runs.training import require_memory
     from archlang.train.sharding import require_axes
 
-    cost = estimate_cost(plan, ProgressDisplay(console.out))
+    progress = ProgressDisplay(console.out)
+    cost = estimate_cost(plan, progress)
     console.out.print(f"{plural(cost.steps, 'step')}, about {rounded(cost.flops, ' ')}FLOP")
     measure = measured_activations(plan, cost.longest, precision, remat)
-    for name, memory in memory_by_devices(plan, cost.longest, devices * nodes, remat=remat, measure=measure).items():
+    with progress.working("measuring the memory of a step"):
+        needs = memory_by_devices(plan, cost.longest, devices * nodes, remat=remat, measure=measure)
+    for name, memory in needs.items():
         console.out.print(f"on {name}: {memory}")
     require_memory(plan, device, devices, nodes, sharded=shard, remat=remat, length=cost.longest, measure=measure)
     if shard and any(is_users_own(instance.python) for instance in plan.graph.instances.values()):

@@ -62,9 +62,9 @@ def peak_in_training(
     gradients, with matrix products of these numbers; where backward computes so many steps of loops `together` again,
     unless that is 0. Returns None if numbers decide what the model runs, or if it takes too long.
 
-    Makes and runs the model with tensors that have a shape and no numbers, so that one of any size takes neither time
-    nor memory. Loops take all their steps. As in training, samples are padded; without that, large maps take far fewer
-    operations, and somewhat less memory."""
+    Makes and runs the model with tensors that have a shape and no numbers, so that one of any size takes seconds
+    and no memory. Loops take all their steps. As in training, samples are padded; without that, large maps take far
+    fewer operations, and somewhat less memory."""
     keep_freed_memory()  # which would count as memory of the first step
     try:
         with FakeTensorMode(), answering(lambda mark: True):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
+# The numbers of matrix products, by precision.
+DTYPES = {"32": torch.float32, "bf16": torch.bfloat16, "16": torch.float16}
 _NUMPY_KEYS = 624
 
 
@@ -149,10 +151,9 @@ def peak_flops(device: torch.device, precision: str) -> float | None:
 
     if device.type != "cuda":
         return None
-    dtypes = {"32": torch.float32, "bf16": torch.bfloat16, "16": torch.float16}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it does not know the GPU
-        return get_available_flops(device, dtypes[precision])
+        return get_available_flops(device, DTYPES[precision])
 
 
 def make_fabric(

@@ -48,7 +48,7 @@ def optimize(graph: Graph, without: Collection[str] = ()) -> Graph:
     Raises:
         ValueError: there is no pass of such a name, or it is needed."""
     omitted = {without} if isinstance(without, str) else set(without)
-    if unknown := omitted - {*NAMES}:
+    if unknown := omitted.difference(NAMES):
         called = ", ".join(sorted(unknown))
         raise ValueError(f"unknown optional pass {called}; the optional passes are {', '.join(NAMES)}")
     verify(graph)

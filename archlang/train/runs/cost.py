@@ -13,7 +13,7 @@ from archlang.compile import build
 from archlang.graph.summary import FORWARD_AND_BACKWARD, Summary, summarize
 from archlang.plan.plan import Plan
 from archlang.train.data import DeviceSplit, Sampler
-from archlang.train.devices import select_device
+from archlang.train.devices import DTYPES, select_device
 from archlang.train.memory import Measure, Remat, steps_together
 from archlang.train.runs.points import Point
 from archlang.train.runs.training import load_needed, make_settings, train
@@ -64,22 +64,24 @@ def estimate_cost(plan: Plan, watcher: Watcher = SILENT) -> RunCost:
 
 def measured_activations(plan: Plan, length: int, precision: str = "32", remat: Remat = 0) -> Measure:
     """Returns a function that measures what a training step holds of samples with `length` positions."""
-    numbers = {"bf16": torch.bfloat16, "16": torch.float16}.get(precision, torch.float32)
-    together = steps_together(plan, remat, length)
+    make, together = partial(build, plan.graph, plan.plugins), steps_together(plan, remat, length)
+    most = max(2, min(_MEASURED_SAMPLES, _MEASURED_POSITIONS // length))
+    least = most // 2
 
     @cache
-    def of_few(samples: int) -> int | None:
-        peak = partial(peak_in_training, partial(build, plan.graph, plan.plugins), length, samples, numbers, together)
-        padded = peak()
-        return peak(is_padded=False) if padded is None else padded
+    def peak(samples: int, is_padded: bool) -> int | None:
+        return peak_in_training(make, length, samples, DTYPES[precision], together, is_padded=is_padded)
 
     def measure(samples: int) -> int | None:
-        most = max(2, min(_MEASURED_SAMPLES, _MEASURED_POSITIONS // length))
-        least = most // 2
-        if samples <= most:
-            return of_few(samples)
-        low, high = of_few(least), of_few(most)
-        return None if low is None or high is None else high + max(0, high - low) * (samples - most) // (most - least)
+        for is_padded in (True, False):
+            high = peak(min(samples, most), is_padded)
+            low = high if high is None or samples <= most else peak(least, is_padded)
+            if high is None or low is None:
+                continue
+            # Fewer samples may hold more, where larger maps are computed again.
+            added = high - low if high > low else high // 2
+            return high + added * max(0, samples - most) // (most - least)
+        return None
 
     return measure
 

@@ -106,7 +106,8 @@ def folder_name(plan: Plan, precision: str) -> str:
     false or empty. So a new one that is off renames no run."""
     off = {name for name, value in plan.train.statics.items() if not value and "." not in name}
     statics = {name: value for name, value in plan.train.statics.items() if name not in off}
-    settings = {name: value for name, value in plan.settings.items() if name not in {f"train.{own}" for own in off}}
+    paths = {f"train.{name}" for name in off}
+    settings = {path: value for path, value in plan.settings.items() if path not in paths}
     run = RunRecord.of(replace(plan, train=replace(plan.train, statics=statics), settings=settings), precision)
     start = os.path.realpath(os.path.dirname(plan.source.path))
     value = json_value(run.model_copy(update={"claims": ()}))

@@ -93,6 +93,20 @@ def test_the_memory_of_many_samples_follows_from_that_of_few(tmp_path: Path) -> 
     assert "activations as the page is written" in str(counted)
 
 
+def test_samples_are_measured_without_padding_where_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks: dict[tuple[int, bool], int | None] = {(16, True): None, (8, True): 900, (16, False): 1600, (8, False): 800}
+    monkeypatch.setattr(costs, "peak_in_training", lambda *facts, is_padded: peaks[facts[2], is_padded])
+    plan = point_of(tmp_path).plan
+    assert measured_activations(plan, 64)(40) == 4000
+    # Sixteen samples hold less where larger maps are computed again: more of them hold as much in proportion.
+    peaks |= {(16, False): 600}
+    assert measured_activations(plan, 64)(40) == 1500
+    peaks |= {(16, False): None}
+    assert measured_activations(plan, 64)(40) is None
+
+
 def test_the_speed_of_matrix_products_is_measured() -> None:
     assert matrix_speed("cpu") > 1e6
 
