@@ -19,16 +19,16 @@ ROOT = Path(archlang.__file__).parents[1]
 BUDGETS = {
     "syntax": (4_492, 4_200, 292),
     "elaborate resolve types plan": (11_585, 9_800, 1_785),
-    "train api": (10_714, 7_900, 2_814),
+    "train api": (10_718, 7_900, 2_818),
     "tasks data": (10_398, 8_600, 1_798),
     "export": (2_023, 2_400, 0),
     "editor play": (4_626, 4_400, 226),
     "reports": (3_908, 3_700, 208),
-    "cli": (3_904, 3_500, 404),
+    "cli": (3_907, 3_500, 407),
     "": (24_058, 16_500, 7_558),
 }
-TOTAL = 75_708  # the aim is 61,000, and the room of the parts
-TESTS = 69_047  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
+TOTAL = 75_715  # the aim is 61,000, and the room of the parts
+TESTS = 69_061  # the aim is 55,000; the tests of features have taken 8,310 from then until 28 November, and all since
 MEDIAN_FILE = 156  # the aim is 120
 IMPORTS = 60  # lines of imports in 1,000 lines; the aim is 60
 PATTERNS_OF_SYNTAX = 16  # regular expressions over the text of a program, which its tokens would answer
